@@ -1,0 +1,1 @@
+"""hotloop turns a PyTorch reference into a verified, faster GPU kernel."""

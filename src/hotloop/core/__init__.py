@@ -1,0 +1,1 @@
+"""The nouns: frozen records and the contracts between layers. Standard library only."""

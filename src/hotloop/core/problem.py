@@ -1,0 +1,130 @@
+"""Problem, Workload, Policy, and what a judge learns about a problem by loading it.
+
+A `Problem` is what the coordinator knows without running any of the user's code: the text of the
+file and its settings. A `ProblemInfo` is what the judge found by running it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from hotloop.core.graph import AttentionSpec, Graph
+from hotloop.core.record import digest
+
+
+class ProblemKind(StrEnum):
+    """How the problem's file states its reference."""
+
+    KERNELBENCH = "kernelbench"
+    """`Model`, `get_inputs`, `get_init_inputs`."""
+    NATIVE = "native"
+    """The same, plus `workloads`, `policy` or `tolerances`."""
+    ATTENTION = "attention"
+    """`score_mod` and/or `mask_mod` plus sizes; the reference is exact attention."""
+
+
+class Role(StrEnum):
+    """What a workload is used for."""
+
+    NOMINAL = "nominal"
+    """Timed, and checked for correctness."""
+    BOUNDARY = "boundary"
+    """Checked for correctness only."""
+    HELD_OUT = "held_out"
+    """Final tier only; never shown to a model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One set of sizes of a problem."""
+
+    name: str
+    """`nominal`, `boundary/0`, ..."""
+    role: Role
+    settings: Mapping[str, int | float | str] = field(default_factory=dict)
+    """Module-level size constants (or attention sizes) that replace the file's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a candidate may do, and by which precision it is judged."""
+
+    languages: tuple[str, ...] = ("triton", "cuda")
+    precision: str = "as_shipped"
+    """`as_shipped` (what eager does as the file runs), `strict` (no lower precision anywhere),
+    `tf32`, `bf16`, `fp16`. The same policy holds for envelope and baselines."""
+    library_calls: str = "anchored"
+    """`none`: no vendor library call; `anchored`: vendor matmul and convolution beside a kernel of
+    the candidate's own that does part of the arithmetic."""
+    shape_scope: str = "nominal"
+    """`nominal`: only the problem's own sizes must work; `generic`: all workloads must pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What to compute. Frozen and content-hashed; holds text, never live objects."""
+
+    name: str
+    """`attention/causal`, `kernelbench/1/19`, or the file's stem."""
+    kind: ProblemKind
+    source: str
+    """Python source of the problem file; runs in the judge only."""
+    settings: Mapping[str, int | float | str] = field(default_factory=dict)
+    """Values of `--set K=V`, replacing module-level constants or attention sizes."""
+    policy: Policy = Policy()
+    workloads: tuple[Workload, ...] = (Workload(name="nominal", role=Role.NOMINAL),)
+    prompt: str | None = None
+    """The user's own words, verbatim, when the problem came from a prompt."""
+
+    @property
+    def id(self) -> str:
+        """16 hex digits over everything that changes what is computed or how it is judged."""
+        return digest([self.kind, self.source, self.settings, self.policy, self.workloads])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSpec:
+    """Shape and dtype of one input, output, parameter or buffer."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    """`float32`, `bfloat16`, `int64`, ..."""
+    strides: tuple[int, ...]
+    """In elements."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemInfo:
+    """What the judge found by loading the problem on its device, at the nominal workload."""
+
+    problem_id: str
+    device: str
+    """`cuda` or `cpu`."""
+    inputs: tuple[TensorSpec, ...]
+    """Tensor arguments of `forward`, in order; other arguments stay in the reference."""
+    outputs: tuple[TensorSpec, ...]
+    parameters: tuple[TensorSpec, ...]
+    """Parameters and buffers of the reference by name."""
+    graph: Graph | None
+    """The traced op graph of `forward`; None when it cannot be traced or is attention."""
+    attention: AttentionSpec | None
+    """Sizes and traced modifications; None unless the kind is attention."""
+    flops: float | None
+    """Dense matmul and convolution operations of one call; None when unknown."""
+    io_bytes: int
+    """Inputs, parameters and outputs, once each."""
+    rankable: bool
+    """False when the output can be faked or is degenerate."""
+    notes: tuple[str, ...] = ()
+    """Why it is not rankable, which profiles were dropped and why; safe to show a model."""
+    baselines_ms: Mapping[str, float] = field(default_factory=dict)
+    """Median kernel time of each baseline measured at set-up; empty on `cpu`."""
+    missing_baselines: Mapping[str, str] = field(default_factory=dict)
+    """Baselines that do not apply or failed, with the reason."""
+    setup_s: float = 0.0
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    """gpu, driver, cuda, torch, triton, python, isolation of the judge; strings or None."""

@@ -1,0 +1,134 @@
+"""The `best/` folder of a run: a kernel that stands without hotloop.
+
+Written once at the end of a run: the importable kernel, the problem with its sizes, a pytest file
+and a benchmark that need only torch, triton and pytest, the verdict, and a README with the line
+that reproduces it. The test restates the reference as plain formulas in float64; it does not call
+back into the verifier, so it is a second opinion, not the protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+
+from hotloop.core.candidate import Candidate
+from hotloop.core.problem import Problem, ProblemInfo, ProblemKind
+from hotloop.core.record import to_json
+from hotloop.core.units import format_ms
+from hotloop.core.verdict import Verdict
+from hotloop.report.pinned_source import with_settings
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+INTERPRETER_ELEMENTS = 1 << 26
+"""Largest B * H * S * Skv * D that the generated test runs in Triton's interpreter: a few seconds
+on one core (about 1e7 multiply-adds a second through numpy with small tiles)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestResult:
+    """What a run found and where it came from."""
+
+    problem: Problem
+    info: ProblemInfo
+    candidate: Candidate
+    verdict: Verdict
+    reproduce: str
+    """The command line that makes this result again."""
+
+
+def write_best(folder: Path, result: BestResult) -> Path:
+    """Write the result into `folder`, replacing what stood there, and return `folder`.
+
+    The folder appears whole or not at all: it is written beside its place and renamed.
+
+    Raises:
+        ValueError: the candidate has a file outside its folder.
+    """
+    fresh = folder.with_name(folder.name + ".new")
+    old = folder.with_name(folder.name + ".old")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    for path, text in render_best(result).items():
+        target = fresh / path
+        if not target.resolve().is_relative_to(fresh.resolve()):
+            raise ValueError(f"expected a relative path inside the candidate, got {path!r}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        os.replace(folder, old)
+    os.replace(fresh, folder)
+    shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+def render_best(result: BestResult) -> dict[str, str]:
+    """Return the files of the folder by relative path."""
+    problem = result.problem
+    files = {s.path: s.text for s in result.candidate.sources}
+    files["problem.py"] = with_settings(problem.source, problem.settings)
+    files["verdict.json"] = json.dumps(to_json(result.verdict), indent=2, sort_keys=True) + "\n"
+    family = "attention" if problem.kind is ProblemKind.ATTENTION else "model"
+    values = _template_values(result)
+    if result.candidate.entry.endswith(".py"):
+        files["test_kernel.py"] = _render(f"{family}_test.py.jinja", values)
+        files["benchmark.py"] = _render(f"{family}_benchmark.py.jinja", values)
+    files["README.md"] = _render("best_readme.md.jinja", values)
+    return files
+
+
+def _template_values(result: BestResult) -> dict[str, object]:
+    attention = result.info.attention
+    return {
+        "name": result.problem.name,
+        "entry": result.candidate.entry,
+        "attention": attention,
+        "interpretable": _is_interpretable(result.info),
+        "verdict": result.verdict,
+        "result_line": result_line(result.verdict),
+        "reproduce": result.reproduce,
+        "has_test": result.candidate.entry.endswith(".py"),
+        "precision": result.problem.policy.precision,
+    }
+
+
+def _is_interpretable(info: ProblemInfo) -> bool:
+    """Whether Triton's interpreter gives right numbers for the problem in a few seconds.
+
+    It computes float16 and bfloat16 products wrongly, so only float32 problems qualify.
+    """
+    if any(spec.dtype != "float32" for spec in info.inputs):
+        return False
+    if info.attention is None:
+        return sum(math.prod(s.shape) for s in (*info.inputs, *info.outputs)) <= 1 << 18
+    a = info.attention
+    return a.B * a.H * a.S * a.Skv * a.D <= INTERPRETER_ELEMENTS
+
+
+def result_line(verdict: Verdict) -> str:
+    """Return one sentence on what was found; times only where they were measured."""
+    performance = verdict.performance
+    if performance is None:
+        return f"{verdict.status.value} at tier {verdict.tier.value} on {verdict.device}; not timed"
+    text = f"{verdict.status.value}: {format_ms(performance.latency_ms)}"
+    ratios = ", ".join(f"{x:.2f}x over {name}" for name, x in sorted(performance.speedup.items()))
+    return f"{text}, {ratios}" if ratios else text
+
+
+def _render(template: str, values: dict[str, object]) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701  the output is Python and Markdown, not HTML
+    )
+    return environment.get_template(template).render(values)

@@ -1,0 +1,202 @@
+"""Whose rights a cage has: its user, its groups, its capabilities.
+
+Root with capabilities walks through Landlock (it reads any /proc/PID/environ) and the NVIDIA driver
+gives it administrator calls, so capabilities always go. The user goes too, unless that user could
+not read what the cage needs, such as a Python below a private home folder; then uid 0 stays without
+any capability, and the reason is reported.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Iterable
+
+from hotloop.errors import InfraError
+from hotloop.sandbox import kernel
+from hotloop.sandbox.spec import CageSpec
+
+_CAPSET = 126
+_CAPABILITY_VERSION_3 = 0x2008_0522
+_HIGHEST_POSSIBLE_CAPABILITY = 63
+CAP_SETGID, CAP_SETUID, CAP_SETPCAP, CAP_SYS_ADMIN = 6, 7, 8, 21
+
+_SECUREBITS_LOCKED = 0b1110_1111
+"""NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE with their locks, KEEP_CAPS locked off: uid 0
+gets nothing back by running a program (linux/securebits.h)."""
+
+PUBLIC_ETC = (
+    "/etc/alternatives", "/etc/group", "/etc/hosts", "/etc/ld.so.cache", "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/nvidia",
+    "/etc/OpenCL", "/etc/os-release", "/etc/passwd", "/etc/ssl/certs",
+)  # fmt: skip
+"""What stands in for /etc while uid 0 stays, who may read /etc/shadow as its owner."""
+
+
+def effective_capabilities() -> int:
+    """Return the effective capabilities of this process as a bit mask."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        for line in status:
+            if line.startswith("CapEff:"):
+                return int(line.split()[1], 16)
+    raise InfraError("expected a CapEff line in /proc/self/status, found none; mount /proc")
+
+
+def has_capability(number: int) -> bool:
+    """Return whether this process holds a capability in effect."""
+    return bool(effective_capabilities() >> number & 1)
+
+
+def unreadable_by_uid(uid: int, read_paths: Iterable[str], write_paths: Iterable[str] = ()) -> str:
+    """Name the first existing path that `uid` cannot use; an empty string when there is none.
+
+    A forked child becomes `uid` without any group and asks the kernel, so parents, access lists and
+    mount options all count. Call it as root.
+
+    Raises:
+        InfraError: the child could not become `uid`.
+    """
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os._exit(_answer_as(uid, writer, tuple(read_paths), tuple(write_paths)))
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        answer = os.fsdecode(pipe.read())
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        raise InfraError(
+            f"expected a child to become uid {uid}, it ended with wait status {status}; "
+            "run as root with CAP_SETUID and CAP_SETGID, or give no drop_uid"
+        )
+    return answer
+
+
+def readable_by_uid(uid: int, paths: Iterable[str]) -> bool:
+    """Return whether `uid` could read every existing path of `paths`, its parents included.
+
+    Raises:
+        InfraError: the child that asks could not become `uid`.
+    """
+    return unreadable_by_uid(uid, paths) == ""
+
+
+def choose_uid(spec: CageSpec) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    """Decide the user of a cage.
+
+    Returns:
+        The user id, the readable paths that go with it, and what is weaker than asked.
+    """
+    if os.geteuid() != 0:
+        return os.geteuid(), spec.read_paths, ()
+    if spec.drop_uid is None:
+        kept = "uid 0 kept without capabilities: the spec names no drop_uid"
+        return 0, _without_private_etc(spec.read_paths), (kept, *_root_gaps())
+    if not (has_capability(CAP_SETUID) and has_capability(CAP_SETGID)):
+        kept = "uid 0 kept without capabilities: this container lacks CAP_SETUID or CAP_SETGID"
+        return 0, _without_private_etc(spec.read_paths), (kept, *_root_gaps())
+    blocked = unreadable_by_uid(spec.drop_uid, spec.read_paths, (spec.work_dir, *spec.write_paths))
+    if blocked:
+        kept = f"uid 0 kept without capabilities: uid {spec.drop_uid} cannot use {blocked}"
+        return 0, _without_private_etc(spec.read_paths), (kept, *_root_gaps())
+    return spec.drop_uid, spec.read_paths, ()
+
+
+def drop(uid: int) -> None:
+    """Give up every capability, and the user and groups of root where `uid` is another one.
+
+    Raises:
+        OSError: the kernel refused; the caller must end the process.
+    """
+    if has_capability(CAP_SETPCAP):
+        _empty_bounding_set()
+        kernel.prctl(kernel.PR_SET_SECUREBITS, _SECUREBITS_LOCKED)
+    kernel.prctl(kernel.PR_CAP_AMBIENT, kernel.PR_CAP_AMBIENT_CLEAR_ALL)
+    if os.geteuid() == 0 and uid != 0:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        # A changed user makes /proc/self root's; CUDA names its threads there.
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+    clear_capabilities()
+
+
+def clear_capabilities() -> None:
+    """Empty the effective, permitted and inheritable sets of this thread.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    header = ctypes.create_string_buffer(struct.pack("=Ii", _CAPABILITY_VERSION_3, 0))
+    empty = ctypes.create_string_buffer(24)
+    kernel.syscall(_CAPSET, ctypes.addressof(header), ctypes.addressof(empty))
+
+
+def give_to(uid: int, folder: str) -> None:
+    """Make `uid` the owner of a folder and of what the harness put into it.
+
+    Links are not followed, and a file with a second name is left alone: it may be someone else's.
+
+    Raises:
+        OSError: the folder is missing or is not ours to give.
+    """
+    for _, folders, files, folder_fd in os.fwalk(folder, follow_symlinks=False):
+        os.fchown(folder_fd, uid, uid)
+        for name in (*folders, *files):
+            entry = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+            if entry.st_nlink == 1 or name in folders:
+                os.chown(name, uid, uid, dir_fd=folder_fd, follow_symlinks=False)
+
+
+def _answer_as(uid: int, writer: int, read_paths: tuple[str, ...], writable: tuple[str, ...]) -> int:
+    """Write the first path that `uid` cannot use; return the exit status of the asking child."""
+    try:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
+        os.write(writer, os.fsencode(_first_unusable(read_paths, writable)))
+    except OSError:
+        return 1  # the parent turns this into an InfraError
+    return 0
+
+
+def _first_unusable(read_paths: tuple[str, ...], writable: tuple[str, ...]) -> str:
+    for path in read_paths:
+        if not _usable(path, os.R_OK):
+            return path
+    for path in writable:
+        if not _usable(path, os.R_OK | os.W_OK):
+            return path
+    return ""
+
+
+def _usable(path: str, mode: int) -> bool:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True  # absent for everybody: the ruleset skips and reports it
+    except OSError:
+        return False
+    return os.access(path, mode | os.X_OK if os.path.isdir(path) else mode)
+
+
+def _without_private_etc(read_paths: tuple[str, ...]) -> tuple[str, ...]:
+    if not any(os.path.normpath(p) == "/etc" for p in read_paths):
+        return read_paths
+    public = tuple(p for p in PUBLIC_ETC if os.path.exists(p))
+    return tuple(p for p in read_paths if os.path.normpath(p) != "/etc") + public
+
+
+def _root_gaps() -> tuple[str, ...]:
+    return ("the process limit: the kernel does not count processes of uid 0",)
+
+
+def _empty_bounding_set() -> None:
+    for number in range(_HIGHEST_POSSIBLE_CAPABILITY + 1):
+        try:
+            kernel.prctl(kernel.PR_CAPBSET_READ, number)
+        except OSError:
+            return  # past the kernel's last capability
+        kernel.prctl(kernel.PR_CAPBSET_DROP, number)
