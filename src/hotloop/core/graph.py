@@ -6,14 +6,16 @@ topological order. The vocabulary is small and named after the ATen operations:
 pointwise, float or int
     add sub mul div floordiv remainder pow neg abs sign minimum maximum exp exp2 log log1p expm1
     sqrt rsqrt tanh sigmoid erf sin cos floor ceil round relu reciprocal square
-    gelu_erf gelu_tanh silu softplus elu leaky_relu hardtanh hardsigmoid hardswish softsign mish
-    selu clamp
+    gelu_erf gelu_tanh silu hardsigmoid hardswish softsign mish selu
+    softplus (attrs beta, threshold), elu (attrs alpha), leaky_relu (attrs negative_slope)
+    hardtanh (attrs min_val, max_val), clamp (args x, low, high; an empty Arg: no bound)
 pointwise, boolean
     eq ne lt le gt ge logical_and logical_or logical_not where
 conversion
     cast (attrs dtype)
 leaves
-    input (attrs index), parameter (attrs name), buffer (attrs name), constant (attrs value)
+    input (attrs index: position among forward's arguments), parameter (attrs name),
+    buffer (attrs name), constant (attrs value; what JSON has not is text: `inf` `-inf` `nan`)
     index_q index_kv index_b index_h score      (the arguments of a score_mod or mask_mod)
 gather
     gather (args: buffer node, then one index node a dimension)
@@ -26,7 +28,11 @@ products
 shape
     reshape transpose permute expand unsqueeze squeeze (attrs as in torch)
 other
-    opaque (attrs target): an operation that no template lowers; the graph stays readable
+    opaque (attrs target, arguments): an operation that no template lowers; the graph stays readable
+
+Operands of a pointwise node are of one kind (bool, int or float) and, if float, of one width: where
+torch would promote, a `cast` stands before. Widths of integers may differ. Shapes broadcast as in
+torch. A scalar argument takes the kind of the other operands.
 """
 
 from __future__ import annotations

@@ -76,13 +76,16 @@ class Problem:
     """Values of `--set K=V`, replacing module-level constants or attention sizes."""
     policy: Policy = Policy()
     workloads: tuple[Workload, ...] = (Workload(name="nominal", role=Role.NOMINAL),)
+    tolerances: Mapping[str, float] = field(default_factory=dict)
+    """`atol` and `rtol` of the problem file, checked as well: they can only tighten the gate."""
     prompt: str | None = None
     """The user's own words, verbatim, when the problem came from a prompt."""
 
     @property
     def id(self) -> str:
         """16 hex digits over everything that changes what is computed or how it is judged."""
-        return digest([self.kind, self.source, self.settings, self.policy, self.workloads])
+        judged_by = [self.settings, self.policy, self.workloads, self.tolerances]
+        return digest([self.kind, self.source, *judged_by])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

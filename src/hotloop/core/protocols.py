@@ -41,6 +41,12 @@ class Strategy(Protocol):
     def tell(self, outcome: Outcome) -> None:
         """Take in one verdict. Unknown ids are a ValueError."""
 
+    def restore(self, attempts: Sequence[Attempt]) -> None:
+        """Take in the attempts of an earlier session, once, before the first `ask`.
+
+        Those with a verdict count as told; those without are told later. Ids go on after theirs.
+        """
+
 
 class Verifier(Protocol):
     """The judge, wherever it is. One verification at a time; builds may run beside it."""
@@ -88,7 +94,10 @@ class Store(Protocol):
         """Record an attempt with its verdict."""
 
     def note(self, kind: str, payload: Mapping[str, Any]) -> None:
-        """Append one event that is no attempt (setup, final, warning, stop)."""
+        """Append one event that is no attempt (setup, final, warning, stopped)."""
+
+    def notes(self, kind: str) -> Sequence[Mapping[str, Any]]:
+        """Return the payloads of all notes of one kind, oldest first."""
 
     def attempts(self) -> Sequence[Attempt]:
         """Return all attempts in order of id."""

@@ -1,1 +1,25 @@
-"""."""
+"""Problems as the coordinator sees them: text, classified by syntax tree, never run.
+
+`load_problem_spec` is the way in; the judge runs what it returns.
+"""
+
+from __future__ import annotations
+
+from hotloop.problems.kernelbench import (
+    KernelBenchEntry,
+    is_kernelbench_name,
+    list_kernelbench,
+    load_kernelbench,
+)
+from hotloop.problems.settings import parse_settings
+from hotloop.problems.spec import describe_sizes, load_problem_spec
+
+__all__ = [
+    "KernelBenchEntry",
+    "describe_sizes",
+    "is_kernelbench_name",
+    "list_kernelbench",
+    "load_kernelbench",
+    "load_problem_spec",
+    "parse_settings",
+]

@@ -1,1 +1,1 @@
-"""."""
+"""From numbers to claims: metrics over verdicts. Measures nothing."""

@@ -73,7 +73,8 @@ def render_best(result: BestResult) -> dict[str, str]:
     """Return the files of the folder by relative path."""
     problem = result.problem
     files = {s.path: s.text for s in result.candidate.sources}
-    files["problem.py"] = with_settings(problem.source, problem.settings)
+    sizes = {**problem.settings, **problem.workloads[0].settings}
+    files["problem.py"] = with_settings(problem.source, sizes)
     files["verdict.json"] = json.dumps(to_json(result.verdict), indent=2, sort_keys=True) + "\n"
     family = "attention" if problem.kind is ProblemKind.ATTENTION else "model"
     values = _template_values(result)
@@ -129,6 +130,6 @@ def _render(template: str, values: dict[str, object]) -> str:
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        autoescape=False,  # noqa: S701  the output is Python and Markdown, not HTML
+        autoescape=False,  # the output is Python and Markdown, not HTML
     )
     return environment.get_template(template).render(values)

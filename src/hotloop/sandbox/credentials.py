@@ -33,6 +33,8 @@ PUBLIC_ETC = (
 )  # fmt: skip
 """What stands in for /etc while uid 0 stays, who may read /etc/shadow as its owner."""
 
+_UNLIMITED_ROOT = "process limit: the kernel does not count processes of uid 0"
+
 
 def effective_capabilities() -> int:
     """Return the effective capabilities of this process as a bit mask."""
@@ -48,19 +50,34 @@ def has_capability(number: int) -> bool:
     return bool(effective_capabilities() >> number & 1)
 
 
-def unreadable_by_uid(uid: int, read_paths: Iterable[str], write_paths: Iterable[str] = ()) -> str:
+def unusable_by_uid(
+    uid: int,
+    read_paths: Iterable[str],
+    *,
+    write_paths: Iterable[str] = (),
+    search_paths: Iterable[str] = (),
+) -> str:
     """Name the first existing path that `uid` cannot use; an empty string when there is none.
 
     A forked child becomes `uid` without any group and asks the kernel, so parents, access lists and
     mount options all count. Call it as root.
 
+    Args:
+        uid: the user to ask for.
+        read_paths: must be readable; folders also searchable.
+        write_paths: must be readable and writable.
+        search_paths: folders that must let `uid` through.
+
     Raises:
         InfraError: the child could not become `uid`.
     """
+    wanted = [(p, os.R_OK) for p in read_paths]
+    wanted += [(p, os.R_OK | os.W_OK) for p in write_paths]
+    wanted += [(p, os.X_OK) for p in search_paths]
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        os._exit(_answer_as(uid, writer, tuple(read_paths), tuple(write_paths)))
+        os._exit(_answer_as(uid, writer, wanted))
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         answer = os.fsdecode(pipe.read())
@@ -79,7 +96,7 @@ def readable_by_uid(uid: int, paths: Iterable[str]) -> bool:
     Raises:
         InfraError: the child that asks could not become `uid`.
     """
-    return unreadable_by_uid(uid, paths) == ""
+    return unusable_by_uid(uid, paths) == ""
 
 
 def choose_uid(spec: CageSpec) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
@@ -90,17 +107,11 @@ def choose_uid(spec: CageSpec) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
     """
     if os.geteuid() != 0:
         return os.geteuid(), spec.read_paths, ()
-    if spec.drop_uid is None:
-        kept = "uid 0 kept without capabilities: the spec names no drop_uid"
-        return 0, _without_private_etc(spec.read_paths), (kept, *_root_gaps())
-    if not (has_capability(CAP_SETUID) and has_capability(CAP_SETGID)):
-        kept = "uid 0 kept without capabilities: this container lacks CAP_SETUID or CAP_SETGID"
-        return 0, _without_private_etc(spec.read_paths), (kept, *_root_gaps())
-    blocked = unreadable_by_uid(spec.drop_uid, spec.read_paths, (spec.work_dir, *spec.write_paths))
-    if blocked:
-        kept = f"uid 0 kept without capabilities: uid {spec.drop_uid} cannot use {blocked}"
-        return 0, _without_private_etc(spec.read_paths), (kept, *_root_gaps())
-    return spec.drop_uid, spec.read_paths, ()
+    reason = _reason_to_stay_root(spec)
+    if spec.drop_uid is not None and not reason:
+        return spec.drop_uid, spec.read_paths, ()
+    kept = f"user: uid 0 kept without capabilities: {reason}"
+    return 0, _without_private_etc(spec.read_paths), (kept, _UNLIMITED_ROOT)
 
 
 def drop(uid: int) -> None:
@@ -149,27 +160,18 @@ def give_to(uid: int, folder: str) -> None:
                 os.chown(name, uid, uid, dir_fd=folder_fd, follow_symlinks=False)
 
 
-def _answer_as(uid: int, writer: int, read_paths: tuple[str, ...], writable: tuple[str, ...]) -> int:
+def _answer_as(uid: int, writer: int, wanted: list[tuple[str, int]]) -> int:
     """Write the first path that `uid` cannot use; return the exit status of the asking child."""
     try:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
         kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
-        os.write(writer, os.fsencode(_first_unusable(read_paths, writable)))
+        blocked = next((path for path, mode in wanted if not _usable(path, mode)), "")
+        os.write(writer, os.fsencode(blocked))
     except OSError:
         return 1  # the parent turns this into an InfraError
     return 0
-
-
-def _first_unusable(read_paths: tuple[str, ...], writable: tuple[str, ...]) -> str:
-    for path in read_paths:
-        if not _usable(path, os.R_OK):
-            return path
-    for path in writable:
-        if not _usable(path, os.R_OK | os.W_OK):
-            return path
-    return ""
 
 
 def _usable(path: str, mode: int) -> bool:
@@ -179,7 +181,29 @@ def _usable(path: str, mode: int) -> bool:
         return True  # absent for everybody: the ruleset skips and reports it
     except OSError:
         return False
-    return os.access(path, mode | os.X_OK if os.path.isdir(path) else mode)
+    if not os.path.isdir(path):
+        return os.access(path, mode)
+    if path.startswith(("/proc/", "/dev/nvidia")):
+        mode &= ~os.W_OK  # nobody makes files there: what is written lies in files below
+    return os.access(path, mode | os.X_OK)
+
+
+def _reason_to_stay_root(spec: CageSpec) -> str:
+    """Return why root cannot become `spec.drop_uid`; an empty string when it can."""
+    uid = spec.drop_uid
+    if uid is None:
+        return "the spec names no drop_uid"
+    if not (has_capability(CAP_SETUID) and has_capability(CAP_SETGID)):
+        return "this container lacks CAP_SETUID or CAP_SETGID"
+    if not _is_mapped(uid):
+        return f"uid {uid} does not exist in this user namespace"
+    blocked = unusable_by_uid(
+        uid,
+        spec.read_paths,
+        write_paths=spec.write_paths,
+        search_paths=(os.path.dirname(os.path.realpath(spec.work_dir)),),
+    )
+    return f"uid {uid} cannot use {blocked}" if blocked else ""
 
 
 def _without_private_etc(read_paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -189,8 +213,11 @@ def _without_private_etc(read_paths: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(p for p in read_paths if os.path.normpath(p) != "/etc") + public
 
 
-def _root_gaps() -> tuple[str, ...]:
-    return ("the process limit: the kernel does not count processes of uid 0",)
+def _is_mapped(uid: int) -> bool:
+    """Return whether the user namespace of this process knows `uid`."""
+    with open("/proc/self/uid_map", encoding="ascii") as table:
+        ranges = [[int(n) for n in line.split()] for line in table]
+    return any(first <= uid < first + count for first, _, count in ranges)
 
 
 def _empty_bounding_set() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+from collections.abc import Iterable
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -34,6 +35,9 @@ MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_PRIVATE = 0x4_0000
 
+_CLOSE_RANGE = 436
+_HIGHEST_DESCRIPTOR = 0xFFFF_FFFF
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
@@ -56,7 +60,7 @@ def syscall(number: int, *arguments: int) -> int:
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """Call prctl(2); absent arguments are 0, as the kernel requires.
+    """Change an attribute of this thread; absent arguments are 0, as the kernel requires.
 
     Raises:
         OSError: the kernel refused.
@@ -77,11 +81,25 @@ def unshare(flags: int) -> None:
     _checked(int(_libc.unshare(ctypes.c_int(flags))), f"unshare {flags:#x}")
 
 
-def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
-    """Call mount(2).
+def close_descriptors_except(keep: Iterable[int]) -> None:
+    """Close every file descriptor that is not in `keep`, by close_range(2) (Linux 5.9).
 
     Raises:
-        OSError: the kernel refused; `filename` is the target.
+        OSError: the kernel has no such call.
+    """
+    first = 0
+    for fd in sorted(set(keep)):
+        if fd > first:
+            syscall(_CLOSE_RANGE, first, fd - 1, 0)
+        first = fd + 1
+    syscall(_CLOSE_RANGE, first, _HIGHEST_DESCRIPTOR, 0)
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
+    """Mount a file system, or change a mount.
+
+    Raises:
+        OSError: the kernel refused.
     """
     ctypes.set_errno(0)
     result = _libc.mount(

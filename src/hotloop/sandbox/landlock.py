@@ -75,7 +75,8 @@ def abi_version() -> int:
 
 def gaps(abi: int) -> tuple[str, ...]:
     """Name what a kernel of this ABI cannot refuse."""
-    return tuple(f"Landlock ABI {abi} < {need}: {what}" for need, what in _GAPS.items() if abi < need)
+    absent = ((need, what) for need, what in _GAPS.items() if abi < need)
+    return tuple(f"Landlock ABI {abi} < {need}: {what}" for need, what in absent)
 
 
 def handled_rights(abi: int) -> int:

@@ -1,7 +1,7 @@
 """The system call filter: a classic BPF program, built here and installed for good.
 
-Argument words are 64 bit wide, but the kernel uses the low half of a process id, a socket family, an
-ioctl code; so the low half is what is compared. Every rule ends in a return, so rules are
+Argument words are 64 bit wide, but the kernel uses the low half of a process id, a socket family,
+an ioctl code; so the low half is what is compared. Every rule ends in a return, so rules are
 independent of each other.
 """
 
@@ -168,7 +168,7 @@ def _which_and_who(which: int, own_pid: int) -> list[Instruction]:
 
 
 def _unix_stream_only() -> list[Instruction]:
-    """Allow Unix stream and seqpacket sockets; a datagram socket can send to any path unconnected."""
+    """Allow Unix stream and seqpacket sockets; a datagram socket sends to any path unconnected."""
     return [
         _load_argument(0),
         Instruction(_JUMP_EQUAL, 0, 4, int(socket.AF_UNIX)),

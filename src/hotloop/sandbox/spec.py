@@ -1,7 +1,7 @@
 """What a cage must hold, and what it turned out to hold.
 
-`CageSpec` is the order, `CageReport` the delivery note. Both are frozen records that cross a process
-as JSON. Nothing here touches the kernel: `cage.enter` does.
+`CageSpec` is the order, `CageReport` the delivery note. Both are frozen records that cross a
+process as JSON. Nothing here touches the kernel: `cage.enter` does.
 
 Tiers: T0 has no isolation beyond limits and closed file descriptors; T1 adds a dropped user and
 capabilities, Landlock and seccomp and needs no privilege; T2 is T1 inside private namespaces.

@@ -1,0 +1,68 @@
+# Every target sets up what it needs: `make demo` on a fresh machine is enough.
+#
+# PYTHON=/path/to/python uses that interpreter as it is (torch, triton and the other
+# dependencies have to be there) and installs nothing.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.SUFFIXES:
+
+VENV := .venv
+comma := ,
+EXTRAS := dev$(if $(shell command -v nvidia-smi),$(comma)gpu)
+IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+
+ifdef PYTHON
+  RUN := PYTHONPATH=src $(PYTHON)
+  READY :=
+else
+  RUN := $(VENV)/bin/python
+  READY := $(VENV)/.ready
+endif
+
+.PHONY: help venv demo test test-slow test-gpu check bench-attention bench-verify readme clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/:/' | column -t -s:
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@echo "setting up $(VENV) (torch==2.13.0 and the rest of constraints.txt)"
+	@for base in python3.12 python3.11 python3.13 python3; do \
+	  if "$$base" -c '$(IS_NEW_ENOUGH)' 2>/dev/null; then \
+	    [ -x $(VENV)/bin/python ] || "$$base" -m venv $(VENV); break; fi; \
+	done; \
+	[ -x $(VENV)/bin/python ] || { echo "expected Python 3.11 or newer on PATH; install it, or give PYTHON=" >&2; exit 1; }
+	@$(VENV)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	@touch $@
+
+venv: $(READY)  ## create .venv with the pinned versions
+
+demo: $(READY)  ## one whole run with the built-in generator: no GPU needed, no key, no network
+	@PYTHON_RUN='$(RUN)' bash examples/demo.sh
+
+test: $(READY)  ## the default tests: no GPU, no network
+	@$(RUN) -m pytest -q
+
+test-slow: $(READY)  ## tests that take seconds to minutes each
+	@$(RUN) -m pytest -q -m 'slow and not gpu'
+
+test-gpu: $(READY)  ## tests that need an NVIDIA GPU
+	@$(RUN) -m pytest -q -m gpu
+
+check: $(READY)  ## lint, format and types
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+	@$(RUN) -m mypy
+
+bench-attention: $(READY)  ## tune and time the attention problems (GPU); writes benchmarks/results
+	@$(RUN) benchmarks/attention.py
+
+bench-verify: $(READY)  ## time the verifier itself (GPU); writes benchmarks/results
+	@$(RUN) benchmarks/verify.py
+
+readme: $(READY)  ## write the README's table and picture from benchmarks/results
+	@$(RUN) benchmarks/readme.py
+
+clean:  ## remove caches and the environment
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

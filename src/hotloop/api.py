@@ -1,0 +1,300 @@
+"""The library's front door: `optimize`, `verify`, `load_run`. The command line calls these too.
+
+This is the one place where the parts are wired: problem, generator, strategy, verifier, store and
+engine meet here and know nothing of each other. Nothing here prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotloop import registry
+from hotloop.core.attempt import Budget, RunSpec
+from hotloop.core.candidate import Candidate, SourceFile
+from hotloop.core.event import Listener
+from hotloop.core.problem import Problem, ProblemInfo
+from hotloop.core.protocols import Generator
+from hotloop.core.record import digest, from_json
+from hotloop.core.units import parse_duration_s
+from hotloop.core.verdict import Tier, Verdict
+from hotloop.engine import Parts, RunResult, StopFlag, run_search
+from hotloop.errors import ConfigError
+from hotloop.problems import load_problem_spec
+from hotloop.report.best import BestResult, write_best
+from hotloop.store.reader import RunReader
+from hotloop.store.sqlite import SqliteStore
+from hotloop.verify import LocalVerifier, find_device
+
+BUILTIN = "builtin"
+BEST_FOLDER = "best"
+LANGUAGE_OF_SUFFIX = {".py": "triton", ".cu": "cuda"}
+
+Settings = Mapping[str, int | float | str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPlan:
+    """A search with everything resolved and nothing started."""
+
+    problem: Problem
+    spec: RunSpec
+    folder: Path
+    min_isolation: str
+
+    @property
+    def device(self) -> str:
+        """`cuda` or `cpu`."""
+        return self.spec.device
+
+
+def plan_search(
+    problem: str | Path | Problem,
+    *,
+    budget: str | float = "15m",
+    device: str = "auto",
+    out: str | Path | None = None,
+    settings: Settings | None = None,
+    data: str | Path | None = None,
+    max_candidates: int | None = None,
+    strategy: str = "tune",
+    seed: int = 0,
+    min_isolation: str = "T1",
+) -> SearchPlan:
+    """Resolve the options of `optimize`; see there.
+
+    Raises:
+        ConfigError: an option or the problem file is wrong.
+        DeviceLost: `cuda` was asked for and there is no GPU.
+    """
+    limits = _budget(budget, max_candidates)
+    registry.load("hotloop.strategies", strategy)  # an unknown name is found before any work
+    where = find_device(device)
+    found = _problem(problem, device=where, settings=settings, data=data)
+    spec = RunSpec(
+        problem_id=found.id,
+        problem_name=found.name,
+        generator=BUILTIN,
+        strategy=strategy,
+        device=where,
+        language="triton",
+        budget=limits,
+        seed=seed,
+    )
+    return SearchPlan(
+        problem=found,
+        spec=spec,
+        folder=_default_folder(spec) if out is None else Path(out),
+        min_isolation=min_isolation,
+    )
+
+
+def run_plan(
+    plan: SearchPlan,
+    *,
+    listen: Listener = lambda event: None,
+    stop: StopFlag | None = None,
+    reproduce: str = "",
+) -> RunResult:
+    """Run a plan, or go on with it where its folder left off, and write `best/` if one passed.
+
+    Raises:
+        HotloopError: see `optimize`.
+    """
+    with SqliteStore(plan.folder) as store:
+        verifier = LocalVerifier(
+            plan.device, min_isolation=plan.min_isolation, log_path=plan.folder / "judge.log"
+        )
+        try:
+            parts = Parts(
+                generator=_generator(plan.spec.generator),
+                strategy=registry.load("hotloop.strategies", plan.spec.strategy),
+                verifier=verifier,
+                store=store,
+            )
+            result = run_search(plan.problem, parts, spec=plan.spec, listen=listen, stop=stop)
+        finally:
+            verifier.close()
+        if result.passed:
+            write_best(plan.folder / BEST_FOLDER, _best(plan, store, result, reproduce))
+    return result
+
+
+def optimize(
+    problem: str | Path | Problem,
+    *,
+    budget: str | float = "15m",
+    device: str = "auto",
+    out: str | Path | None = None,
+    settings: Settings | None = None,
+    data: str | Path | None = None,
+    max_candidates: int | None = None,
+    strategy: str = "tune",
+    seed: int = 0,
+    min_isolation: str = "T1",
+    listen: Listener = lambda event: None,
+    stop: StopFlag | None = None,
+) -> RunResult:
+    """Search for a faster kernel for `problem`; the same call on the same folder goes on.
+
+    Args:
+        problem: a problem file, `kernelbench/LEVEL/ID` (with `data`), or a loaded Problem.
+        budget: seconds, or text like `45s`, `15m`, `1h30m`; set-up is not counted.
+        device: `auto`, `cuda` or `cpu`. On `cpu` kernels are checked and compiled, never timed.
+        out: the run's folder; by default `runs/NAME-HASH`, the same for the same arguments.
+        settings: module-level constants of the problem file to replace.
+        data: the KernelBench data set.
+        max_candidates: ends the search earlier.
+        strategy: a name in the `hotloop.strategies` entry points.
+        seed: of the strategy.
+        min_isolation: `T0`, `T1` or `T2`: the cage that candidates run in.
+        listen: called with every event, from the calling thread.
+        stop: lets another thread end the search.
+
+    Raises:
+        ConfigError: an option or the problem file is wrong, or the folder is another run's.
+        ProblemError: the reference is broken, or no generator covers it.
+        InfraError: the machine is at fault; the folder keeps what was found.
+        StoreError: the folder cannot be written.
+    """
+    plan = plan_search(
+        problem,
+        budget=budget,
+        device=device,
+        out=out,
+        settings=settings,
+        data=data,
+        max_candidates=max_candidates,
+        strategy=strategy,
+        seed=seed,
+        min_isolation=min_isolation,
+    )
+    return run_plan(plan, listen=listen, stop=stop)
+
+
+def verify(
+    problem: str | Path | Problem,
+    candidate: str | Path | Candidate,
+    *,
+    device: str = "auto",
+    tier: str | None = None,
+    settings: Settings | None = None,
+    data: str | Path | None = None,
+    min_isolation: str = "T1",
+) -> Verdict:
+    """Judge one kernel; a bad kernel is a verdict, not an exception.
+
+    Args:
+        problem: as for `optimize`.
+        candidate: a `.py` file with `ModelNew`, or a Candidate.
+        device: `auto`, `cuda` or `cpu`.
+        tier: `fast` or `final`; by default `final` on a GPU. There is no final tier on `cpu`.
+        settings: module-level constants of the problem file to replace.
+        data: the KernelBench data set.
+        min_isolation: `T0`, `T1` or `T2`.
+
+    Raises:
+        ConfigError: an option, the problem file or the candidate's file is wrong.
+        ProblemError: the reference is broken.
+        InfraError: the machine is at fault; the candidate was not judged.
+    """
+    where = find_device(device)
+    wanted = _tier(tier, where)
+    found = _problem(problem, device=where, settings=settings, data=data)
+    kernel = candidate if isinstance(candidate, Candidate) else read_candidate(Path(candidate))
+    verifier = LocalVerifier(where, min_isolation=min_isolation)
+    try:
+        verifier.load(found)
+        return verifier.verify(kernel, wanted)
+    finally:
+        verifier.close()
+
+
+def load_run(folder: str | Path) -> RunReader:
+    """Open a run's folder for reading, also while it runs; close it, or use it in `with`.
+
+    Raises:
+        ConfigError: there is no run in the folder, or a newer hotloop wrote it.
+        StoreError: it cannot be read.
+    """
+    return RunReader(Path(folder))
+
+
+def read_candidate(path: Path) -> Candidate:
+    """Return the candidate in one source file; the language follows from its suffix.
+
+    Raises:
+        ConfigError: it cannot be read, or its suffix is unknown.
+    """
+    language = LANGUAGE_OF_SUFFIX.get(path.suffix)
+    if language is None:
+        known = ", ".join(LANGUAGE_OF_SUFFIX)
+        raise ConfigError(f"{path}: expected a kernel file ({known}), got {path.suffix!r}")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"{path}: expected UTF-8 text: {exc.reason} at {exc.start}") from exc
+    entry = f"kernel{path.suffix}"
+    return Candidate(
+        language=language, sources=(SourceFile(path=entry, text=text),), entry=entry
+    )
+
+
+def _problem(
+    problem: str | Path | Problem,
+    *,
+    device: str,
+    settings: Settings | None,
+    data: str | Path | None,
+) -> Problem:
+    if isinstance(problem, Problem):
+        return problem
+    return load_problem_spec(problem, device=device, data=data, settings=settings)
+
+
+def _budget(budget: str | float, max_candidates: int | None) -> Budget:
+    try:
+        wall_s = parse_duration_s(str(budget))
+    except ValueError as exc:
+        raise ConfigError(f"--budget: {exc}") from exc
+    if max_candidates is not None and max_candidates < 1:
+        raise ConfigError(f"--max-candidates: expected a number from 1, got {max_candidates}")
+    return Budget(wall_s=wall_s, max_candidates=max_candidates)
+
+
+def _tier(tier: str | None, device: str) -> Tier:
+    if tier is None:
+        return Tier.FINAL if device == "cuda" else Tier.FAST
+    if tier not in (Tier.FAST.value, Tier.FINAL.value):
+        raise ConfigError(f"--tier: expected fast or final, got {tier!r}")
+    if tier == Tier.FINAL.value and device == "cpu":
+        raise ConfigError("--tier final: it times kernels and needs a GPU; use fast on cpu")
+    return Tier(tier)
+
+
+def _default_folder(spec: RunSpec) -> Path:
+    """Return the same folder for the same search, so that the same command goes on."""
+    key = [spec.problem_id, spec.generator, spec.strategy, spec.device, spec.language, spec.seed]
+    return Path("runs") / f"{spec.problem_name.replace('/', '-')}-{digest(key)[:8]}"
+
+
+def _generator(name: str) -> Generator:
+    made: Generator = registry.load("hotloop.generators", name)()
+    return made
+
+
+def _best(plan: SearchPlan, store: SqliteStore, result: RunResult, reproduce: str) -> BestResult:
+    attempt = next(a for a in result.attempts if a.id == result.best_attempt_id)
+    verdict = result.final or result.fast
+    assert verdict is not None and attempt.candidate_id is not None, "a result that passed has both"
+    info = from_json(ProblemInfo, store.notes("setup")[-1]["info"])
+    return BestResult(
+        problem=plan.problem,
+        info=info,
+        candidate=store.candidate(attempt.candidate_id),
+        verdict=verdict,
+        reproduce=reproduce or f"hotloop optimize {plan.problem.name} --seed {plan.spec.seed}",
+    )

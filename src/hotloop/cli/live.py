@@ -1,0 +1,104 @@
+"""The live screen: budget bar, attempts, what is running, best so far. Drawn by rich on stderr."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from hotloop.cli import wording
+from hotloop.cli.progress import Progress
+from hotloop.cli.screen import BAR_CELLS, ROWS_SHOWN, best_text, budget_text, setup_line
+from hotloop.core.event import Event
+
+_STYLE = {"PASSED": "green", "COMPILED_ONLY": "cyan", "INCONCLUSIVE": "yellow"}
+
+
+class LiveScreen:
+    """Redraws a few times a second; texts are never read as markup."""
+
+    def __init__(self, stream: TextIO) -> None:
+        console = Console(file=stream, stderr=False)
+        self._progress = Progress()
+        self._lock = threading.Lock()
+        self._live = Live(
+            console=console,
+            get_renderable=self._draw,
+            refresh_per_second=4,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+
+    def __enter__(self) -> LiveScreen:
+        self._live.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.__exit__(kind, error, trace)
+
+    def __call__(self, event: Event) -> None:
+        """Take in one event; the next redraw shows it."""
+        with self._lock:
+            self._progress.take(event)
+
+    def _draw(self) -> RenderableType:
+        with self._lock:
+            return draw(self._progress)
+
+
+def draw(progress: Progress) -> RenderableType:
+    """Return the whole screen for one state."""
+    timed = progress.is_timed
+    parts: list[RenderableType] = [Text(setup_line(progress)), _budget(progress)]
+    if progress.attempts:
+        parts.append(_table(progress, timed=timed))
+    busy = [f"{phase} {i}" for i, phase in sorted(progress.phase.items())]
+    if busy:
+        parts.append(Text("now: " + ", ".join(busy), style="dim"))
+    if progress.best is not None:
+        parts.append(Text("best so far: " + best_text(progress.best, timed=timed), style="bold"))
+    for attempt_id, verdict in sorted(progress.final.items()):
+        parts.append(Text(f"final check of {attempt_id}: {wording.outcome(verdict)}"))
+    for message in progress.warnings[-3:]:
+        parts.append(Text(f"warning: {wording.plain(message)}", style="yellow"))
+    if progress.stopped is not None:
+        parts.append(Text(f"stopped: {wording.plain(progress.stopped)}"))
+    return Group(*parts)
+
+
+def _budget(progress: Progress) -> RenderableType:
+    text = Text(budget_text(progress))
+    if not progress.limit_s:
+        return text
+    grid = Table.grid(padding=(0, 1))
+    done = min(progress.spent_s, progress.limit_s)
+    bar = ProgressBar(total=progress.limit_s, completed=done, width=BAR_CELLS)
+    grid.add_row(bar, text)
+    return grid
+
+
+def _table(progress: Progress, *, timed: bool) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in wording.columns(timed=timed):
+        table.add_column(heading, no_wrap=True)
+    for attempt_id in sorted(progress.attempts)[-ROWS_SHOWN:]:
+        attempt = progress.attempts[attempt_id]
+        cells = wording.row(attempt, progress.phase.get(attempt_id), timed=timed)
+        status = attempt.verdict.status.value if attempt.verdict else ""
+        style = _STYLE.get(status, "red" if status else "dim")
+        table.add_row(cells[0], Text(cells[1], style=style), *map(Text, cells[2:]))
+    hidden = len(progress.attempts) - ROWS_SHOWN
+    if hidden > 0:
+        table.caption = f"{hidden} earlier attempts not shown"
+    return table

@@ -1,0 +1,89 @@
+"""The command line: the app, and how errors become exit codes.
+
+Exit codes: 0 done and a kernel passed; 1 it did not; 2 the user's input is wrong; 3 the machine is
+at fault; 130 stopped by a second Ctrl-C. Errors are one line on stderr; `--debug` adds the
+traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from hotloop import __version__
+from hotloop.cli import doctor, optimize, show, verify
+from hotloop.errors import HotloopError
+
+INTERRUPTED = 130
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+"""The parent of all complaints about arguments; typer has no public name for it."""
+
+app = typer.Typer(
+    name="hotloop",
+    help="Turn a PyTorch reference into a verified, faster GPU kernel.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=False,
+)
+app.command("optimize")(optimize.optimize)
+app.command("verify")(verify.verify)
+app.command("show")(show.show)
+app.command("doctor")(doctor.doctor)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"hotloop {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show it.")
+    ] = False,
+) -> None:
+    """Turn a PyTorch reference into a verified, faster GPU kernel."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in args
+    args = [a for a in args if a != "--debug"]
+    try:
+        code = app(args=args, prog_name="hotloop", standalone_mode=False)
+    except HotloopError as error:
+        return _fail(str(error), error.exit_code, debug)
+    except _USAGE_ERROR as error:
+        return _fail(f"{_complaint(error)} (hotloop --help lists the options)", 2, debug)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("stopped; the same command goes on from here", INTERRUPTED, debug)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _complaint(error: Exception) -> str:
+    # Only this method names the option; str() has the bare complaint.
+    format_message = getattr(error, "format_message", None)
+    return str(format_message() if format_message else error)
+
+
+def _fail(message: str, code: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    print(f"hotloop: {' '.join(lines)}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

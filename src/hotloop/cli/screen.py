@@ -1,0 +1,138 @@
+"""What a person sees while a run goes on: a live table, or plain lines.
+
+Both are listeners of the engine's events and write to stderr only. The live one needs a terminal;
+with NO_COLOR, CI, a dumb terminal or a pipe there are plain lines, one an event that matters.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Protocol, TextIO
+
+from hotloop.cli import wording
+from hotloop.cli.progress import Progress
+from hotloop.core.attempt import Attempt
+from hotloop.core.event import Event
+
+BAR_CELLS = 30
+ROWS_SHOWN = 12
+BUDGET_LINE_EVERY_S = 30.0
+
+
+class Screen(Protocol):
+    """A listener that is open while the run lasts."""
+
+    def __call__(self, event: Event) -> None:
+        """Take in one event."""
+
+    def __enter__(self) -> Screen:
+        """Start showing."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop showing and leave the terminal as it was."""
+
+
+def open_screen(stream: TextIO, environ: Mapping[str, str]) -> Screen:
+    """Return the screen that suits the stream."""
+    quiet = any(environ.get(name) for name in ("NO_COLOR", "CI")) or environ.get("TERM") == "dumb"
+    if quiet or not stream.isatty():
+        return PlainScreen(stream)
+    from hotloop.cli.live import LiveScreen  # rich is only loaded where it is shown
+
+    return LiveScreen(stream)
+
+
+class PlainScreen:
+    """One line an event, for logs and pipes; the budget every half minute."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._progress = Progress()
+        self._lock = threading.Lock()
+        self._last_budget_s = clock()
+
+    def __enter__(self) -> PlainScreen:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stream.flush()
+
+    def __call__(self, event: Event) -> None:
+        """Print the event's line, if it has one."""
+        with self._lock:
+            self._progress.take(event)
+            line = self._line(event)
+            if line is not None:
+                print(line, file=self._stream, flush=True)
+
+    def _line(self, event: Event) -> str | None:
+        payload, timed = event.payload, self._progress.is_timed
+        match event.kind:
+            case "setup":
+                return setup_line(self._progress)
+            case "finished":
+                return "attempt " + "  ".join(wording.row(payload["attempt"], None, timed=timed))
+            case "best":
+                return "best so far: " + best_text(payload["attempt"], timed=timed)
+            case "final":
+                return f"final check of {payload['attempt'].id}: " + wording.outcome(
+                    payload["verdict"]
+                )
+            case "warning":
+                return f"warning: {wording.plain(payload['message'])}"
+            case "stopped":
+                return f"stopped: {wording.plain(payload['reason'])}"
+            case "budget":
+                return self._budget_line()
+        return None
+
+    def _budget_line(self) -> str | None:
+        now_s = self._clock()
+        if now_s - self._last_budget_s < BUDGET_LINE_EVERY_S:
+            return None
+        self._last_budget_s = now_s
+        return budget_text(self._progress)
+
+
+def setup_line(progress: Progress) -> str:
+    """Return one line on what was loaded and where it runs."""
+    info = progress.info
+    if info is None:
+        return "loading"
+    where = str(info.environment.get("gpu") or info.device)
+    line = f"ready in {info.setup_s:.1f} s on {where}"
+    if info.baselines_ms:
+        times = ", ".join(f"{n} {ms:.3g} ms" for n, ms in sorted(info.baselines_ms.items()))
+        return f"{line}; baselines: {times}"
+    if info.device != "cuda":
+        line += "; no GPU, so kernels are checked and compiled but not timed"
+    return line
+
+
+def best_text(attempt: Attempt, *, timed: bool) -> str:
+    """Return the best attempt's id and figures."""
+    cells = [c for c in wording.measured(attempt, timed=timed) if c != wording.NOTHING]
+    label = "" if timed else "static cost "
+    return f"attempt {attempt.id}" + (f", {label}{', '.join(cells)}" if cells else "")
+
+
+def budget_text(progress: Progress) -> str:
+    """Return the spent budget, of its limit where there is one."""
+    if not progress.limit_s:
+        return f"budget {progress.spent_s:.0f} s, no limit"
+    share = min(1.0, progress.spent_s / progress.limit_s)
+    return f"budget {progress.spent_s:.0f} of {progress.limit_s:.0f} s ({share:.0%})"

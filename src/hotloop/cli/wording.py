@@ -1,0 +1,74 @@
+"""How verdicts and attempts read in a terminal: one place for every column and its words.
+
+On `cpu` there is no time and no speed-up, so none of these functions can print one: time comes from
+`Performance` alone, and that cannot exist there. Text that a candidate may have written is stripped
+of control codes before it reaches a terminal.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from hotloop.core.attempt import Attempt
+from hotloop.core.units import format_ms
+from hotloop.core.verdict import Performance, Verdict
+
+NOTHING = "-"
+
+
+def plain(text: str, *, limit: int = 200) -> str:
+    """Return `text` as one line without control or format characters, cut at `limit`."""
+    one_line = " ".join(text.split())
+    clean = "".join(c for c in one_line if unicodedata.category(c) not in ("Cc", "Cf"))
+    return clean if len(clean) <= limit else f"{clean[: limit - 3]}..."
+
+
+def columns(*, timed: bool) -> tuple[str, ...]:
+    """Return the headings of the attempt table."""
+    return ("id", "status", "stage", *(("time", "speed-up") if timed else ("static cost",)))
+
+
+def row(attempt: Attempt, phase: str | None, *, timed: bool) -> tuple[str, ...]:
+    """Return one attempt's cells under `columns(timed=timed)`."""
+    verdict = attempt.verdict
+    if verdict is None:
+        status, stage = phase or "waiting", NOTHING
+    else:
+        status, stage = verdict.status.value, verdict.stage.value
+    return (str(attempt.id), status, stage, *measured(attempt, timed=timed))
+
+
+def measured(attempt: Attempt, *, timed: bool) -> tuple[str, ...]:
+    """Return time and speed-up where time is measured, else the static cost."""
+    if not timed:
+        return (NOTHING if attempt.objective is None else f"{attempt.objective:.4g}",)
+    performance = attempt.verdict.performance if attempt.verdict else None
+    if performance is None:
+        return NOTHING, NOTHING
+    return format_ms(performance.latency_ms), speedup(performance)
+
+
+def speedup(performance: Performance) -> str:
+    """Return the ratio over the fastest baseline, with its interval where there is one."""
+    if not performance.speedup:
+        return NOTHING
+    name = min(performance.speedup, key=lambda n: performance.speedup[n])
+    text = f"{performance.speedup[name]:.2f}x over {name}"
+    if name in performance.speedup_ci:
+        low, high = performance.speedup_ci[name]
+        text += f" [{low:.2f}, {high:.2f}]"
+    return text
+
+
+def outcome(verdict: Verdict) -> str:
+    """Return one line on a verdict: status, where it stopped or how fast it is, and why."""
+    where = f"{verdict.stage.value}, tier {verdict.tier.value}, {verdict.device}"
+    line = f"{verdict.status.value} ({where}, isolation {verdict.isolation})"
+    if verdict.performance is not None:
+        performance = verdict.performance
+        ratio = speedup(performance)
+        line += f": {format_ms(performance.latency_ms)}"
+        return line if ratio == NOTHING else f"{line}, {ratio}"
+    if verdict.evidence is not None:
+        return f"{line}: {verdict.evidence.kind}: {plain(verdict.evidence.message)}"
+    return line

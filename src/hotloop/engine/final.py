@@ -1,0 +1,62 @@
+"""The final tier: the best candidates of the loop, verified again from scratch.
+
+Only final numbers are results. The best one always gets its final verification, even where the
+reserve for it proved too small: a run that ends without one has found nothing. Others follow while
+the budget allows: the next best when the best failed, and those so close behind that the loop's
+short timing cannot tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hotloop.core.attempt import Attempt
+from hotloop.core.verdict import Tier, Verdict
+from hotloop.engine.judging import judge
+from hotloop.engine.result import ranked, stored_finals
+from hotloop.engine.session import Session
+
+MAX_FINALS = 3
+"""Candidates of one ranking that may reach the final tier."""
+
+CLOSE_FRAC = 0.05
+"""A candidate this close behind the best may turn out faster: short timings on a GPU whose clock
+is not locked differ by a few per cent from one process to the next."""
+
+
+def run_final_tier(session: Session) -> None:
+    """Verify the best one to three; their verdicts go to the journal.
+
+    Raises:
+        InfraError: the machine failed twice.
+    """
+    store = session.parts.store
+    finals = stored_finals(store)
+    contenders = ranked(store.attempts())[:MAX_FINALS]
+    for place, attempt in enumerate(contenders):
+        assert attempt.candidate_id is not None, "ranked() leaves out attempts without code"
+        if attempt.candidate_id in finals:
+            continue
+        if not _is_worth(session, attempt, contenders[:place], finals):
+            return
+        session.reporter.tell("verifying", attempt=attempt)
+        verdict = judge(session, store.candidate(attempt.candidate_id), Tier.FINAL)
+        session.reporter.final(attempt, verdict)
+        finals[attempt.candidate_id] = verdict
+
+
+def _is_worth(
+    session: Session, attempt: Attempt, earlier: Sequence[Attempt], finals: Mapping[str, Verdict]
+) -> bool:
+    meter, stop = session.meter, session.stop
+    if stop.now:
+        return False
+    if stop.draining:
+        return not earlier and meter.allows_final()
+    if not earlier:
+        return True
+    passed = [a for a in earlier if finals[a.candidate_id or ""].passed]
+    if not passed:
+        return meter.remaining_s() > 0
+    limit = (1.0 + CLOSE_FRAC) * (passed[0].objective or 0.0)
+    return (attempt.objective or 0.0) <= limit and meter.allows_final()

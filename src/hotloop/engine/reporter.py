@@ -1,0 +1,64 @@
+"""Reporter: tells the journal and the listener the same story, journal first.
+
+What a listener hears has happened for good: it is on disk by then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hotloop.core.attempt import Attempt, Budget
+from hotloop.core.candidate import Candidate
+from hotloop.core.event import Event, Listener
+from hotloop.core.problem import ProblemInfo
+from hotloop.core.protocols import Store
+from hotloop.core.record import to_json
+from hotloop.core.verdict import Verdict
+
+
+class Reporter:
+    """Writes each happening to the store, then passes it on."""
+
+    def __init__(self, store: Store, listen: Listener) -> None:
+        self._store = store
+        self._listen = listen
+
+    def tell(self, kind: str, **payload: Any) -> None:
+        """Pass on something that the journal does not keep."""
+        self._listen(Event(kind=kind, payload=payload))
+
+    def setup(self, info: ProblemInfo, setup_s: float) -> None:
+        """The problem was loaded."""
+        self._store.note("setup", {"info": to_json(info), "setup_s": setup_s})
+        self.tell("setup", info=info)
+
+    def started(self, attempt: Attempt, candidate: Candidate) -> None:
+        """An attempt was proposed and written."""
+        self._store.propose(attempt, candidate)
+        self.tell("started", attempt=attempt)
+
+    def finished(self, attempt: Attempt) -> None:
+        """An attempt has its verdict."""
+        self._store.conclude(attempt)
+        self.tell("finished", attempt=attempt)
+
+    def final(self, attempt: Attempt, verdict: Verdict) -> None:
+        """An attempt has its final verdict."""
+        note = {
+            "attempt_id": attempt.id,
+            "candidate_id": attempt.candidate_id,
+            "verdict": to_json(verdict),
+        }
+        self._store.note("final", note)
+        self.tell("final", verdict=verdict, attempt=attempt)
+
+    def warning(self, message: str) -> None:
+        """Something went wrong that the run survives."""
+        self._store.note("warning", {"message": message})
+        self.tell("warning", message=message)
+
+    def stopped(self, reason: str, budget: Budget, message: str | None = None) -> None:
+        """The session ended."""
+        note = {"reason": reason, "budget": to_json(budget), "message": message}
+        self._store.note("stopped", note)
+        self.tell("stopped", reason=reason)

@@ -1,0 +1,77 @@
+"""`--set K=V,...`: values that replace module-level constants of a problem file.
+
+Parsing and checking of names happens here; the judge puts the values in force, before the code that
+depends on them runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+
+from hotloop.errors import ConfigError
+from hotloop.problems.constants import Constant, assignments
+
+ATTENTION_SETTINGS = ("B", "H", "Hkv", "S", "Skv", "D", "dtype", "scale", "normalize", "buffer_seed")
+"""Names with a meaning in every attention file, whether the file assigns them or not."""
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def parse_settings(text: str) -> dict[str, Constant]:
+    """Return the settings of `K=V,K=V`; values become int, float or text, whichever fits first.
+
+    Raises:
+        ConfigError: a part is no `K=V`, or a name occurs twice.
+    """
+    settings: dict[str, Constant] = {}
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        name, separator, value = (p.strip() for p in part.partition("="))
+        if not separator or not _NAME.fullmatch(name) or not value:
+            raise ConfigError(f"--set: expected NAME=VALUE[,NAME=VALUE...], got {part!r}")
+        if name in settings:
+            raise ConfigError(f"--set: {name} is given twice; keep one")
+        settings[name] = _parse_value(value)
+    return settings
+
+
+def _parse_value(text: str) -> Constant:
+    if text.lower() in ("true", "false"):
+        return int(text.lower() == "true")
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def check_settings(
+    settings: Mapping[str, Constant], tree: ast.Module, *, always: Iterable[str] = ()
+) -> None:
+    """Refuse settings that the problem file has no constant for.
+
+    `always` lists names that may be set although the file does not assign them.
+
+    Raises:
+        ConfigError: a name is unknown, or its value is of another kind than the file's own.
+    """
+    known = {name: value for name, value, _ in assignments(tree) if not name.startswith("__")}
+    names = sorted({*known, *always})
+    for name, value in settings.items():
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            listed = ", ".join(names) or "none"
+            raise ConfigError(f"--set: the problem has no constant {name}{hint} (known: {listed})")
+        own = known.get(name)
+        if isinstance(own, ast.Constant) and _is_number(own.value) and isinstance(value, str):
+            raise ConfigError(f"--set: {name} is a number ({own.value!r}) in the file, got {value!r}")
+        if isinstance(own, ast.Constant) and isinstance(own.value, str) and _is_number(value):
+            raise ConfigError(f"--set: {name} is text ({own.value!r}) in the file, got {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float))

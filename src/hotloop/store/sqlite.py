@@ -1,0 +1,230 @@
+"""SqliteStore: a run's journal in a folder.
+
+    journal.sqlite   append-only events and the tables derived from them, in WAL mode
+    blobs/           candidates by content        lock   held while the writer lives
+
+Every call returns after its change is on disk (`synchronous=FULL`), so a `kill -9` loses nothing
+that was acknowledged. One process writes, from any of its threads; others read with
+`hotloop.store.reader`. Local disks only: WAL needs shared memory between readers and writer.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hotloop.core.attempt import Attempt, RunSpec
+from hotloop.core.candidate import Candidate
+from hotloop.core.problem import Problem
+from hotloop.core.record import to_json
+from hotloop.errors import ForeignRun, StoreError
+from hotloop.store import rows
+from hotloop.store.blobs import BLOB_FOLDER, read_candidate, write_candidate
+from hotloop.store.failure import store_errors
+from hotloop.store.identity import check_note_kind, check_same_run
+from hotloop.store.lock import LOCK_FILE, FolderLock
+from hotloop.store.migrations import migrate
+
+JOURNAL_FILE = "journal.sqlite"
+
+BUSY_TIMEOUT_S = 30.0
+"""Readers never block the writer in WAL mode; this covers another program's checkpoint."""
+
+
+class SqliteStore:
+    """The one writer of a run folder; a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open or create the folder and hold it.
+
+        Raises:
+            ForeignRun: the folder holds something else, or a newer hotloop wrote it.
+            RunHeld: another process holds it.
+            StoreError: it cannot be read or written.
+        """
+        self.folder = folder
+        self._mutex = threading.RLock()
+        _prepare_folder(folder)
+        self._held = FolderLock(folder)
+        try:
+            with store_errors(folder):
+                self._connection = _connect(folder)
+                _remove_partial_blobs(folder)
+        except BaseException:
+            self._held.release()
+            raise
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the journal and free the folder. Idempotent."""
+        with self._mutex:
+            with store_errors(self.folder):
+                self._connection.close()
+            self._held.release()
+
+    def begin(self, spec: RunSpec, problem: Problem) -> None:
+        """Create the run, or check that it is this one and go on with it.
+
+        Raises:
+            ForeignRun: the folder holds another run; names the difference.
+        """
+        with self._transaction():
+            stored = rows.read_spec(self._connection)
+            if stored is None:
+                self._append("begun", {"spec": to_json(spec), "problem": to_json(problem)})
+                return
+            check_same_run(stored, spec, str(self.folder))
+            if stored != spec:
+                self._append("continued", {"spec": to_json(spec)})
+
+    def propose(self, attempt: Attempt, candidate: Candidate | None) -> None:
+        """Record an attempt that awaits its verdict; again with its candidate when that comes.
+
+        Raises:
+            ValueError: the candidate is not the attempt's, or the attempt has its verdict.
+        """
+        given = None if candidate is None else candidate.id
+        if given != attempt.candidate_id or attempt.verdict is not None:
+            raise ValueError(
+                f"attempt {attempt.id}: expected candidate {attempt.candidate_id} and no verdict, "
+                f"got candidate {given} and {attempt.verdict and attempt.verdict.status}"
+            )
+        with self._mutex, store_errors(self.folder):
+            sha256 = None if candidate is None else write_candidate(self.folder, candidate)
+        with self._transaction():
+            if rows.is_open(self._connection, attempt.id) is False:
+                raise ValueError(f"attempt {attempt.id} has its verdict already")
+            self._append("proposed", {"attempt": to_json(attempt), "sha256": sha256})
+
+    def conclude(self, attempt: Attempt) -> None:
+        """Record an attempt's verdict.
+
+        Raises:
+            ValueError: there is no verdict, or the attempt is not open.
+        """
+        if attempt.verdict is None:
+            raise ValueError(f"attempt {attempt.id} has no verdict to conclude with")
+        with self._transaction():
+            if not rows.is_open(self._connection, attempt.id):
+                raise ValueError(f"attempt {attempt.id} is not open")
+            self._append("concluded", {"attempt": to_json(attempt)})
+
+    def note(self, kind: str, payload: Mapping[str, Any]) -> None:
+        """Append one event that is no attempt.
+
+        Raises:
+            ValueError: the kind is one of the journal's own.
+        """
+        check_note_kind(kind)
+        with self._transaction():
+            self._append(kind, payload)
+
+    def notes(self, kind: str) -> Sequence[Mapping[str, Any]]:
+        """Return the payloads of all notes of one kind, oldest first."""
+        with self._mutex, store_errors(self.folder):
+            return rows.read_notes(self._connection, kind)
+
+    def attempts(self) -> Sequence[Attempt]:
+        """Return all attempts in order of id."""
+        with self._mutex, store_errors(self.folder):
+            return rows.read_attempts(self._connection)
+
+    def candidate(self, candidate_id: str) -> Candidate:
+        """Return a stored candidate.
+
+        Raises:
+            StoreError: it is missing or damaged.
+        """
+        with self._mutex, store_errors(self.folder):
+            sha256 = rows.read_sha256(self._connection, candidate_id)
+            if sha256 is None:
+                raise StoreError(f"{self.folder}: no candidate {candidate_id} in this run")
+            return read_candidate(self.folder, candidate_id, sha256)
+
+    def spend(self, seconds: float) -> None:
+        """Add to the run's spent wall clock.
+
+        Raises:
+            ValueError: the seconds are negative.
+        """
+        if seconds < 0:
+            raise ValueError(f"expected seconds from 0, got {seconds!r}")
+        with self._transaction():
+            self._append("spent", {"seconds": seconds})
+
+    def spent_s(self) -> float:
+        """Return the wall clock that all sessions of this run have spent."""
+        with self._mutex, store_errors(self.folder):
+            return rows.read_spent_s(self._connection)
+
+    def rebuild(self) -> None:
+        """Derive every table afresh from the events."""
+        with self._transaction():
+            rows.rebuild(self._connection)
+
+    def _append(self, kind: str, payload: Mapping[str, Any]) -> None:
+        rows.append_event(self._connection, kind, payload, time.time())
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._mutex, store_errors(self.folder):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _prepare_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ForeignRun(f"{folder} is a file; --out wants a new or an existing run folder")
+    with store_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        names = {entry.name for entry in folder.iterdir()}
+    if JOURNAL_FILE not in names and names - {LOCK_FILE}:
+        raise ForeignRun(
+            f"{folder} holds files but no hotloop run; use a new, an empty or a run folder"
+        )
+
+
+def _connect(folder: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        folder / JOURNAL_FILE,
+        timeout=BUSY_TIMEOUT_S,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        migrate(connection, folder)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise StoreError(
+                f"{folder}: the journal is damaged ({found}); restore the folder from a copy, or "
+                "start again with another --out"
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _remove_partial_blobs(folder: Path) -> None:
+    # A writer that died between write and rename leaves one; the lock says that nobody writes now.
+    for path in (folder / BLOB_FOLDER).glob("*/*.tmp*"):
+        path.unlink()

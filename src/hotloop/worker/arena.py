@@ -1,0 +1,252 @@
+"""The buffers that judge and candidate share.
+
+One allocation holds every tensor that crosses: inputs and outputs of several sets, parameters and
+buffers. On `cuda` it is plain device memory handed over by CUDA IPC, on `cpu` a memfd. The judge
+makes it, the candidate maps it; the judge must outlive the mapping. What lies in it is data.
+
+Red zones: the gaps between slots hold a byte pattern that the judge checks after calls.
+"""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import math
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+ALIGN_BYTES = 512
+GAP_BYTES = 4096
+GAP_PATTERN = 0xA5
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where one tensor lies in the arena."""
+
+    offset: int
+    """Bytes from the start of the arena."""
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    """In elements."""
+    dtype: str
+    """Name without the `torch.` prefix."""
+
+    @property
+    def span_bytes(self) -> int:
+        """Bytes from the first to past the last element."""
+        if 0 in self.shape:
+            return 0
+        last = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return (last + 1) * torch_dtype(self.dtype).itemsize
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the slot as plain JSON values."""
+        return {
+            "offset": self.offset,
+            "shape": list(self.shape),
+            "strides": list(self.strides),
+            "dtype": self.dtype,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Slot:
+        """Rebuild a slot."""
+        return cls(data["offset"], tuple(data["shape"]), tuple(data["strides"]), data["dtype"])
+
+
+class Layout:
+    """Places tensors one after the other, aligned, with a gap after each."""
+
+    def __init__(self) -> None:
+        self.size_bytes = GAP_BYTES
+        self.gaps: list[tuple[int, int]] = [(0, GAP_BYTES)]
+
+    def place(self, shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> Slot:
+        """Reserve room for one tensor and return where it lies."""
+        start = -(-self.size_bytes // ALIGN_BYTES) * ALIGN_BYTES
+        slot = Slot(start, tuple(shape), tuple(strides), dtype_name(dtype))
+        end = start + slot.span_bytes
+        self.gaps.append((end, end + GAP_BYTES))
+        self.size_bytes = end + GAP_BYTES
+        return slot
+
+    def place_like(self, tensor: torch.Tensor) -> Slot:
+        """Reserve room for a tensor of this shape, stride and dtype."""
+        return self.place(tensor.shape, tensor.stride(), tensor.dtype)
+
+
+class Arena:
+    """One shared allocation; `bytes` is a uint8 tensor over all of it."""
+
+    def __init__(self, data: torch.Tensor, token: dict[str, Any], owner: Any) -> None:
+        self.bytes = data
+        self.token = token
+        """What the other process needs to map it (JSON values); `fd` is passed apart."""
+        self._owner = owner
+
+    @classmethod
+    def create(cls, device: str, size_bytes: int) -> Arena:
+        """Allocate on `device`.
+
+        Raises:
+            MemoryError: the device or the machine has too little memory.
+        """
+        if device == "cpu":
+            return _create_host(size_bytes)
+        return _create_device(size_bytes)
+
+    @classmethod
+    def open(cls, token: dict[str, Any], fd: int | None) -> Arena:
+        """Map in the candidate what `create` made in the judge."""
+        if token["device"] == "cpu":
+            if fd is None:
+                raise ValueError("a host arena needs its descriptor")
+            return _map_host(fd, token["size_bytes"])
+        return _open_device(token)
+
+    @property
+    def fd(self) -> int | None:
+        """The descriptor to hand over; None on `cuda`."""
+        return self._owner.fd if isinstance(self._owner, _HostMapping) else None
+
+    def view(self, slot: Slot) -> torch.Tensor:
+        """Return the tensor that lies in `slot`; shares the arena's memory.
+
+        Raises:
+            ValueError: the slot reaches outside the arena.
+        """
+        dtype = torch_dtype(slot.dtype)
+        if slot.offset < 0 or slot.offset + slot.span_bytes > self.bytes.numel():
+            raise ValueError(f"slot at {slot.offset} reaches outside the arena")
+        if slot.span_bytes == 0:
+            return torch.empty(slot.shape, dtype=dtype, device=self.bytes.device)
+        flat = self.bytes[slot.offset : slot.offset + slot.span_bytes].view(dtype)
+        return flat.as_strided(slot.shape, slot.strides)
+
+    def fill_gaps(self, layout: Layout) -> None:
+        """Write the red-zone pattern."""
+        for start, end in layout.gaps:
+            self.bytes[start:end].fill_(GAP_PATTERN)
+
+    def gaps_intact(self, layout: Layout) -> bool:
+        """Whether nobody wrote between the slots."""
+        parts = [self.bytes[start:end] for start, end in layout.gaps]
+        return bool((torch.cat(parts) == GAP_PATTERN).all().item())
+
+    def close(self) -> None:
+        """Free the allocation; only after the candidate is gone."""
+        owner, self._owner = self._owner, None
+        self.bytes = torch.empty(0, dtype=torch.uint8)
+        if owner is not None:
+            owner.free()
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """Return the torch dtype called `name`.
+
+    Raises:
+        ValueError: there is none.
+    """
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise ValueError(f"expected the name of a torch dtype, got {name!r}")
+    return dtype
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return a dtype's name without the `torch.` prefix."""
+    return str(dtype).removeprefix("torch.")
+
+
+class _HostMapping:
+    def __init__(self, fd: int, mapping: mmap.mmap) -> None:
+        self.fd = fd
+        self.mapping = mapping
+
+    def free(self) -> None:
+        os.close(self.fd)  # the mapping ends with the last tensor that views it
+
+
+def _create_host(size_bytes: int) -> Arena:
+    fd = os.memfd_create("hotloop-arena", os.MFD_CLOEXEC)
+    os.ftruncate(fd, size_bytes)
+    return _map_host(fd, size_bytes)
+
+
+def _map_host(fd: int, size_bytes: int) -> Arena:
+    mapping = mmap.mmap(fd, size_bytes)
+    data = torch.frombuffer(mapping, dtype=torch.uint8)
+    return Arena(data, {"device": "cpu", "size_bytes": size_bytes}, _HostMapping(fd, mapping))
+
+
+class _IpcHandle(ctypes.Structure):
+    """CUipcMemHandle: 64 opaque bytes (CUDA driver API)."""
+
+    _fields_ = (("reserved", ctypes.c_byte * 64),)
+
+
+class _DeviceMemory:
+    """Device memory seen by torch through the CUDA array interface."""
+
+    def __init__(self, pointer: int, size_bytes: int, *, ours: bool) -> None:
+        self.pointer = pointer
+        self.ours = ours
+        self.__cuda_array_interface__ = {
+            "shape": (size_bytes,),
+            "typestr": "|u1",
+            "data": (pointer, False),
+            "version": 3,
+        }
+
+    def free(self) -> None:
+        torch.cuda.synchronize()
+        if self.ours:
+            _check(_driver().cuMemFree_v2(ctypes.c_uint64(self.pointer)), "cuMemFree")
+        else:
+            _check(_driver().cuIpcCloseMemHandle(ctypes.c_uint64(self.pointer)), "cuIpcClose")
+
+
+def _create_device(size_bytes: int) -> Arena:
+    torch.cuda.init()
+    torch.cuda.current_stream().synchronize()  # the primary context is current from here on
+    pointer = ctypes.c_uint64()
+    code = _driver().cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size_bytes))
+    if code == 2:  # CUDA_ERROR_OUT_OF_MEMORY
+        raise MemoryError(f"the GPU has no {math.ceil(size_bytes / 2**20)} MiB left")
+    _check(code, "cuMemAlloc")
+    handle = _IpcHandle()
+    _check(_driver().cuIpcGetMemHandle(ctypes.byref(handle), pointer), "cuIpcGetMemHandle")
+    memory = _DeviceMemory(pointer.value, size_bytes, ours=True)
+    token = {
+        "device": "cuda",
+        "size_bytes": size_bytes,
+        "handle": base64.b64encode(bytes(handle.reserved)).decode(),
+    }
+    return Arena(torch.as_tensor(memory, device="cuda"), token, memory)
+
+
+def _open_device(token: dict[str, Any]) -> Arena:
+    torch.cuda.init()
+    torch.cuda.current_stream().synchronize()
+    handle = _IpcHandle.from_buffer_copy(base64.b64decode(token["handle"]))
+    pointer = ctypes.c_uint64()
+    lazy_peer_access = ctypes.c_uint(1)  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag
+    code = _driver().cuIpcOpenMemHandle_v2(ctypes.byref(pointer), handle, lazy_peer_access)
+    _check(code, "cuIpcOpenMemHandle")
+    memory = _DeviceMemory(pointer.value, token["size_bytes"], ours=False)
+    return Arena(torch.as_tensor(memory, device="cuda"), token, memory)
+
+
+def _driver() -> Any:
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _check(code: int, what: str) -> None:
+    if code != 0:
+        raise RuntimeError(f"{what} failed with CUDA driver error {code}")

@@ -1,0 +1,111 @@
+"""Sizes and captured tensors of an executed attention file, checked."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from hotloop.core.problem import Problem
+from hotloop.errors import ProblemError
+from hotloop.worker.captured import captured_tensors
+
+DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+NORMALIZERS = ("softmax", "sigmoid")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionSizes:
+    """q is (B, H, S, D); k and v are (B, Hkv, Skv, D)."""
+
+    B: int
+    H: int
+    Hkv: int
+    S: int
+    Skv: int
+    D: int
+    dtype: torch.dtype
+    scale: float
+    """Factor of the scores before score_mod; 1/sqrt(D) unless the file sets `scale`."""
+    normalize: str
+    """`softmax` or `sigmoid`."""
+
+
+def read_sizes(problem: Problem, namespace: Mapping[str, Any]) -> AttentionSizes:
+    """Return the sizes that the file's namespace states.
+
+    Raises:
+        ProblemError: one is missing, of the wrong type, or does not fit the others.
+    """
+    sizes = {name: _size(problem, namespace, name) for name in ("B", "H", "S", "D")}
+    for name, default in (("Hkv", "H"), ("Skv", "S")):
+        known = name in namespace
+        sizes[name] = _size(problem, namespace, name) if known else sizes[default]
+    if sizes["H"] % sizes["Hkv"]:
+        raise _wrong(
+            problem, "Hkv", f"H must be a multiple of Hkv, got H {sizes['H']}, Hkv {sizes['Hkv']}"
+        )
+    normalize = namespace.get("normalize", "softmax")
+    if normalize not in NORMALIZERS:
+        raise _wrong(
+            problem, "normalize", f"normalize is softmax or sigmoid, got {normalize!r}"
+        )
+    scale = namespace.get("scale", 1 / math.sqrt(sizes["D"]))
+    if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale):
+        raise _wrong(problem, "scale", f"scale must be a finite number, got {scale!r}")
+    dtype = _dtype(problem, namespace.get("dtype", "bfloat16"))
+    return AttentionSizes(**sizes, dtype=dtype, scale=float(scale), normalize=normalize)
+
+
+def captured_buffers(
+    problem: Problem,
+    functions: Iterable[Callable[..., Any] | None],
+    drawn: Mapping[str, torch.Tensor],
+    device: str,
+) -> dict[str, torch.Tensor]:
+    """Return tensors captured besides the `drawn` ones, by name, moved to the device.
+
+    Raises:
+        ProblemError: two different ones have the same name.
+    """
+    fixed: dict[str, torch.Tensor] = {}
+    for capture in captured_tensors(iter(functions)):
+        if any(capture.tensor is tensor for tensor in drawn.values()):
+            continue
+        if capture.name in fixed or capture.name in drawn:
+            raise ProblemError(
+                f"{problem.name}: two captured tensors are called {capture.name!r}; rename one"
+            )
+        fixed[capture.name] = capture.tensor.detach().to(device)
+        capture.replace(fixed[capture.name])
+    return fixed
+
+
+def _size(problem: Problem, namespace: Mapping[str, Any], name: str) -> int:
+    if name not in namespace:
+        raise ProblemError(f"{problem.name}: expected the size {name}, got none; add `{name} = ...`")
+    value = namespace[name]
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        raise _wrong(problem, name, f"{name} must be an int over 0, got {value!r}")
+    return value
+
+
+def _dtype(problem: Problem, value: Any) -> torch.dtype:
+    dtype = getattr(torch, value, None) if isinstance(value, str) else value
+    if dtype not in DTYPES:
+        names = ", ".join(str(d).removeprefix("torch.") for d in DTYPES)
+        raise _wrong(problem, "dtype", f"dtype is one of {names}, got {value!r}")
+    return dtype
+
+
+def _wrong(problem: Problem, name: str, message: str) -> ProblemError:
+    """Return the error with the line that assigns `name`, if one does."""
+    for statement in ast.parse(problem.source).body:
+        names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and name in names:
+            return ProblemError(f"{problem.name} line {statement.lineno}: {message}")
+    return ProblemError(f"{problem.name}: {message}")

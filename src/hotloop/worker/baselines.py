@@ -1,0 +1,116 @@
+"""Baselines: what a candidate's speed is compared with, as callables on the judge's own tensors.
+
+Models: `eager`, `compile`, `compile_max_autotune`. Attention: `eager` (uncompiled FlexAttention),
+`flex` and `flex_max_autotune` (compiled, with a block mask where there is a mask), `sdpa_flash` and
+`cudnn` for plain and causal attention; sigmoid attention, which FlexAttention has not, has `eager`
+and `compile` of the formula.
+
+`max-autotune` runs without CUDA graphs: times are kernel times, and a graph would copy its inputs.
+Nothing here measures; the block mask is timed because it is made here.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch._dynamo
+
+from hotloop.core.units import s_to_ms
+from hotloop.errors import InfraError, ProblemError
+from hotloop.worker.precision import Precision, applied
+
+MODEL_BASELINES = ("eager", "compile", "compile_max_autotune")
+ATTENTION_BASELINES = ("eager", "flex", "flex_max_autotune", "sdpa_flash", "cudnn")
+SIGMOID_BASELINES = ("eager", "compile")
+
+_MODES = {
+    "compile": None,
+    "compile_max_autotune": "max-autotune-no-cudagraphs",
+    "flex": None,
+    "flex_max_autotune": "max-autotune-no-cudagraphs",
+}
+# One judge compiles many problems through the same FlexAttention frame. At the default limit of 8
+# torch silently runs the rest uncompiled, and a baseline would look slow.
+torch._dynamo.config.recompile_limit = 1 << 12
+torch._dynamo.config.accumulated_recompile_limit = 1 << 14
+
+
+def require(name: str, known: tuple[str, ...]) -> None:
+    """Check that a baseline exists here.
+
+    Raises:
+        ProblemError: it does not.
+    """
+    if name not in known:
+        raise ProblemError(f"expected a baseline of {list(known)}, got {name!r}")
+
+
+def one_line(exc: BaseException) -> str:
+    """Return an exception as one line of at most 300 characters."""
+    return f"{type(exc).__name__}: {' '.join(str(exc).split())}"[:300]
+
+
+def compiled_model(model: Any) -> Any:
+    """Return the compiled module, default mode; compiles at its first call."""
+    return torch.compile(model, dynamic=False)
+
+
+def compiled(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return `function` compiled in the mode of baseline `name`."""
+    return torch.compile(function, dynamic=False, fullgraph=True, mode=_MODES[name])
+
+
+def model_baseline(
+    name: str, model: Any, arguments: Callable[[], tuple[Any, ...]], policy: Precision
+) -> Callable[[], Any]:
+    """Return a callable that runs `model`, compiled unless `name` is `eager`.
+
+    Args:
+        name: one of `MODEL_BASELINES`.
+        model: a module already bound to the draw's state.
+        arguments: returns forward's arguments.
+        policy: precision flags of every call.
+    """
+    if name == "eager":
+        return ready(name, lambda: model(*arguments()), policy)
+    fast = torch.compile(model, dynamic=False, mode=_MODES[name])
+    return ready(name, lambda: fast(*arguments()), policy)
+
+
+def ready(name: str, call: Callable[[], Any], policy: Precision) -> Callable[[], Any]:
+    """Run `call` once, so that compilation is over, and return it with its precision flags.
+
+    Raises:
+        InfraError: it failed.
+    """
+
+    def run() -> Any:
+        with applied(policy), torch.no_grad():
+            return call()
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a compiler's hints about how to write the model
+            run()
+    except Exception as exc:  # noqa: BLE001  compilers raise anything; the reason is reported
+        raise InfraError(f"baseline {name!r} failed: {one_line(exc)}") from exc
+    return run
+
+
+def timed_ms(function: Callable[[], Any], device: str) -> tuple[Any, float]:
+    """Return the result of the second of two calls, and its wall time in milliseconds."""
+    function()
+    _synchronize(device)
+    start = time.perf_counter()
+    result = function()
+    _synchronize(device)
+    return result, s_to_ms(time.perf_counter() - start)
+
+
+def _synchronize(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()

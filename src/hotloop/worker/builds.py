@@ -1,0 +1,169 @@
+"""Builds: candidates compiled ahead in lanes, while the GPU is busy with another one.
+
+One lane is one caged process without a GPU. Its result stays here, with the candidate's folder and
+compiler cache, until the candidate is verified and discarded.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hotloop.core.candidate import Candidate
+from hotloop.core.record import to_json
+from hotloop.core.verdict import Evidence, KernelResources, Stage, Status
+from hotloop.worker.candidate import encode_args
+from hotloop.worker.children import ChildDied, ChildTimeout
+from hotloop.worker.evaluation import Failed, failure_of
+from hotloop.worker.workroom import Workroom
+
+BUILD_S = 90.0
+"""Triton needs 1 to 10 s, `load_inline` with torch headers about a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """The outcome of one lane."""
+
+    folder: Path
+    resources: tuple[KernelResources, ...]
+    failure: Failed | None
+    seconds: float
+
+
+class Builds:
+    """Runs lanes and keeps their results. Thread-safe; each candidate is built once."""
+
+    def __init__(self, room: Workroom, signature: Mapping[str, Any]) -> None:
+        self._room = room
+        self._signature = signature
+        """`init_args`, `inputs`, `state`: what a lane needs to run the forward on fake tensors."""
+        self._lock = threading.Lock()
+        self._done: dict[str, Build] = {}
+        self._running: dict[str, threading.Event] = {}
+
+    def get(self, candidate: Candidate) -> Build:
+        """Return the build of a candidate; build it now if nobody has, wait if somebody is.
+
+        Raises:
+            InfraError: the machine is at fault.
+        """
+        while True:
+            with self._lock:
+                if candidate.id in self._done:
+                    return self._done[candidate.id]
+                waiting = self._running.get(candidate.id)
+                if waiting is None:
+                    mine = self._running[candidate.id] = threading.Event()
+                    break
+            waiting.wait()
+        try:
+            build = self._build(candidate)
+            with self._lock:
+                self._done[candidate.id] = build
+            return build
+        finally:
+            with self._lock:
+                del self._running[candidate.id]
+            mine.set()
+
+    def discard(self, candidate_id: str) -> None:
+        """Forget a build and remove its folder."""
+        with self._lock:
+            build = self._done.pop(candidate_id, None)
+        if build is not None:
+            self._room.discard(build.folder)
+
+    def _build(self, candidate: Candidate) -> Build:
+        start = time.monotonic()
+        folder = self._room.folder(candidate.id)
+        try:
+            resources = self._run_lane(candidate, folder)
+            failure = None
+        except Failed as exc:
+            resources, failure = (), exc
+        return Build(folder, resources, failure, time.monotonic() - start)
+
+    def _run_lane(self, candidate: Candidate, folder: Path) -> tuple[KernelResources, ...]:
+        child = self._room.start_lane(folder)
+        message = {
+            "op": "build",
+            "language": candidate.language,
+            "sources": to_json(candidate.sources),
+            "entry": candidate.entry,
+            "pins": to_json(candidate.pins),
+            **self._signature,
+        }
+        try:
+            answer = child.request(message, BUILD_S)
+        except ChildTimeout:
+            text = f"the build took over {BUILD_S:.0f} s and was killed"
+            raise Failed(
+                Status.TIMEOUT, Stage.COMPILE, Evidence(kind="timeout_host", message=text)
+            ) from None
+        except ChildDied as exc:
+            raise _compiler_crash(exc, child.output.text()) from None
+        finally:
+            child.close()
+        if "error" in answer:
+            failed = failure_of(answer["error"], Stage.COMPILE)
+            raise Failed(Status.COMPILE_ERROR, Stage.COMPILE, failed.evidence)
+        return tuple(_resources(k) for k in answer.get("kernels", ()))
+
+
+def _compiler_crash(exc: ChildDied, log: str) -> Failed:
+    how = exc.exit.describe() if exc.exit else "ended"
+    return Failed(
+        Status.COMPILE_ERROR, Stage.COMPILE,
+        Evidence(kind="compiler_crash", message=f"the compiler's process {how}",
+                 details={"log": log[-4000:]}),
+    )
+
+
+def _resources(data: Mapping[str, Any]) -> KernelResources:
+    def number(key: str) -> int | None:
+        value = data.get(key)
+        return int(value) if isinstance(value, (int, float)) else None
+
+    seconds = data.get("compile_s")
+    return KernelResources(
+        name=str(data.get("name", "kernel"))[:200],
+        registers=number("registers"),
+        spill_bytes=number("spill_bytes"),
+        shared_bytes=number("shared_bytes"),
+        num_warps=number("num_warps"),
+        num_stages=number("num_stages"),
+        cubin_sha256=str(data["cubin_sha256"])[:64] if data.get("cubin_sha256") else None,
+        compile_s=float(seconds) if isinstance(seconds, (int, float)) else None,
+    )
+
+
+def signature_of(
+    init_args: Sequence[Any], inputs: Sequence[Any], state: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Describe a problem's constructor arguments, inputs and state for a lane, without values.
+
+    Args:
+        init_args: constructor arguments.
+        inputs: forward's arguments; tensors become shape, strides and dtype.
+        state: parameters and buffers by the reference's names.
+    """
+    return {
+        "init_args": [encode_args(a) for a in init_args],
+        "inputs": [_describe(v) for v in inputs],
+        "state": {name: _describe(t) for name, t in state.items()},
+    }
+
+
+def _describe(value: Any) -> dict[str, Any]:
+    if not hasattr(value, "stride"):
+        return {"value": encode_args(value)}
+    return {
+        "shape": list(value.shape),
+        "strides": list(value.stride()),
+        "dtype": str(value.dtype).removeprefix("torch."),
+    }

@@ -1,0 +1,114 @@
+"""Frames and file descriptors over a Unix stream socket, with a deadline on every wait.
+
+A frame is a 4-byte big-endian length and a JSON object; descriptors ride on the header. Used between
+judge and zygote (trusted) and between judge and candidate (untrusted: frames from there are data,
+capped in size and refused when malformed).
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MAX_FDS = 8
+MAX_FRAME_BYTES = 16 << 20
+
+
+class ChannelClosed(Exception):
+    """The other end is gone, or it sent something that is no frame."""
+
+
+class ChannelTimeout(Exception):
+    """Nothing complete arrived within the deadline."""
+
+
+class Channel:
+    """One end of a framed socket. Not thread-safe."""
+
+    def __init__(self, sock: socket.socket, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+        self.sock = sock
+        self._max_frame_bytes = max_frame_bytes
+
+    @classmethod
+    def pair(cls) -> tuple[Channel, socket.socket]:
+        """Return our end and the raw socket to hand to another process."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        return cls(ours), theirs
+
+    def send(self, message: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
+        """Send one message, with open descriptors if any.
+
+        Raises:
+            ChannelClosed: the other end is gone.
+        """
+        body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+        head = struct.pack(">I", len(body))
+        try:
+            if fds:
+                socket.send_fds(self.sock, [head], list(fds))
+            else:
+                self.sock.sendall(head)
+            self.sock.sendall(body)
+        except OSError as exc:
+            raise ChannelClosed(f"the other end is gone ({exc})") from exc
+
+    def receive(self, timeout_s: float | None = None) -> tuple[dict[str, Any], list[int]]:
+        """Return one message and the descriptors that came with it.
+
+        Raises:
+            ChannelTimeout: nothing complete arrived within `timeout_s`.
+            ChannelClosed: end of stream, or no valid frame.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        head, fds = self._read(4, deadline, with_fds=True)
+        (size,) = struct.unpack(">I", head)
+        if size > self._max_frame_bytes:
+            raise ChannelClosed(f"a frame of {size} bytes; at most {self._max_frame_bytes}")
+        body, _ = self._read(size, deadline, with_fds=False)
+        try:
+            message = json.loads(body)
+        except (ValueError, RecursionError) as exc:
+            raise ChannelClosed(f"a frame that is no JSON ({type(exc).__name__})") from exc
+        if not isinstance(message, dict):
+            raise ChannelClosed(f"expected an object, got {type(message).__name__}")
+        return message, fds
+
+    def close(self) -> None:
+        """Close our end. Idempotent."""
+        self.sock.close()
+
+    def _read(
+        self, size: int, deadline: float | None, *, with_fds: bool
+    ) -> tuple[bytes, list[int]]:
+        chunks: list[bytes] = []
+        fds: list[int] = []
+        missing = size
+        while missing:
+            self._wait_readable(deadline)
+            try:
+                if with_fds:
+                    chunk, got, _, _ = socket.recv_fds(self.sock, missing, MAX_FDS)
+                    fds.extend(got)
+                else:
+                    chunk = self.sock.recv(min(missing, 1 << 20))
+            except OSError as exc:
+                raise ChannelClosed(f"the other end is gone ({exc})") from exc
+            if not chunk:
+                raise ChannelClosed("the other end closed the channel")
+            chunks.append(chunk)
+            missing -= len(chunk)
+        return b"".join(chunks), fds
+
+    def _wait_readable(self, deadline: float | None) -> None:
+        if deadline is None:
+            return
+        left_s = deadline - time.monotonic()
+        poller = select.poll()
+        poller.register(self.sock, select.POLLIN | select.POLLHUP)
+        if left_s <= 0 or not poller.poll(max(1, int(left_s * 1000))):
+            raise ChannelTimeout("no answer within the deadline")

@@ -1,0 +1,150 @@
+"""The correctness stage: every output, every element, on secret inputs.
+
+For each case: write inputs, poison outputs, call, then look. Outputs are read from the judge's own
+buffers; the candidate's description of its result only names the failure when shapes are wrong.
+
+Covered: shapes, dtypes, values against the gate, NaN and Inf, inputs and parameters unmodified, red
+zones, repeats (each must pass; bit-equality is reported). Not covered: races that need many calls
+(timed calls are checked too), out-of-bounds reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from hotloop.core.verdict import CaseResult, Evidence, Stage, Status
+from hotloop.worker.cases import Case, CaseBook
+from hotloop.worker.compare import Bound, GateResult, count_beyond, gate, tail_limit, unravel
+from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.mismatch import describe_mismatch
+
+REPEATS = 2
+"""Further calls on the first case's inputs, to see whether results repeat."""
+
+
+class CorrectnessStage:
+    """Checks one evaluation against the cases of a book."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._evaluation = evaluation
+        self.results: list[CaseResult] = []
+        self.deterministic: bool | None = None
+
+    def run(self, books: Iterable[CaseBook], timeout_s: float) -> None:
+        """Check all cases of all books.
+
+        Raises:
+            Failed: the first case that does not pass.
+        """
+        first = True
+        for book in books:
+            for case in book:
+                self._check_case(book, case, timeout_s, repeat=first)
+                first = False
+
+    def _check_case(self, book: CaseBook, case: Case, timeout_s: float, *, repeat: bool) -> None:
+        draw, goldens = book.materialise(case)
+        board = self._evaluation.board
+        board.write_state(draw)
+        board.write_inputs(0, draw)
+        _sync(draw)
+        self._evaluation.prepare()
+        answer = self._evaluation.call(
+            0, timed=False, stage=Stage.CORRECTNESS, timeout_s=timeout_s
+        )
+        self._check_description(answer)
+        self._check_untouched(draw)
+        self._check_values(case, goldens)
+        if repeat:
+            self._check_repeats(case, draw, goldens, timeout_s)
+
+    def _check_repeats(self, case: Case, draw: Any, goldens: Any, timeout_s: float) -> None:
+        board = self._evaluation.board
+        before = [t.clone() for t in board.outputs(0)]
+        self.deterministic = True
+        for _ in range(REPEATS):
+            board.write_inputs(0, draw)
+            _sync(draw)
+            self._evaluation.call(0, timed=False, stage=Stage.CORRECTNESS, timeout_s=timeout_s)
+            same = all(torch.equal(a, b) for a, b in zip(before, board.outputs(0), strict=True))
+            if not same:
+                self.deterministic = False
+                self._check_values(case, goldens)
+
+    def _check_description(self, answer: dict[str, Any]) -> None:
+        expected = [(list(t.shape), str(t.dtype).removeprefix("torch."))
+                    for t in self._evaluation.board.outputs(0)]
+        got = [(o.get("shape"), o.get("dtype")) for o in answer.get("outputs", [])]
+        if [e[0] for e in expected] != [g[0] for g in got]:
+            text = f"expected outputs of shape {[e[0] for e in expected]}, got {[g[0] for g in got]}"
+            raise Failed(
+                Status.INCORRECT_SHAPE, Stage.CORRECTNESS, Evidence(kind="shape", message=text)
+            )
+        if [e[1] for e in expected] != [g[1] for g in got]:
+            text = f"expected outputs of dtype {[e[1] for e in expected]}, got {[g[1] for g in got]}"
+            raise Failed(
+                Status.INCORRECT_DTYPE, Stage.CORRECTNESS, Evidence(kind="dtype", message=text)
+            )
+
+    def _check_untouched(self, draw: Any) -> None:
+        board = self._evaluation.board
+        if not board.inputs_unchanged(0, draw):
+            raise _modified("an input was modified; write into tensors of your own")
+        if not board.state_unchanged(draw):
+            raise _modified("a parameter or buffer was modified; write into tensors of your own")
+        if not board.arena.gaps_intact(board.layout):
+            raise _modified("memory between the tensors was written: an out-of-bounds store")
+
+    def _check_values(self, case: Case, goldens: Any) -> None:
+        for i, (output, golden) in enumerate(
+            zip(self._evaluation.board.outputs(0), goldens, strict=True)
+        ):
+            bound = case.bounds[i]
+            result = gate(output, golden, bound)
+            record = case_result(case, i, bound, result)
+            if result.passed:
+                self.results.append(record)
+                continue
+            beyond = count_beyond(output, golden, 0.0 if bound.exact else tail_limit(bound))
+            failed = case_result(case, i, bound, result, mismatches=beyond)
+            self.results.append(failed)
+            raise Failed(
+                Status.INCORRECT_NUMERICAL, Stage.CORRECTNESS,
+                describe_mismatch(failed, output, golden, bound),
+            )
+
+
+def case_result(
+    case: Case, index: int, bound: Bound, result: GateResult, *, mismatches: int = 0
+) -> CaseResult:
+    """Return the record of one gated output."""
+    finite = result.stats.nonfinite == 0
+    return CaseResult(
+        workload=case.workload,
+        profile=case.profile,
+        output=f"output{index}",
+        passed=result.passed,
+        rule=result.rule,
+        rmse=result.stats.rmse if finite else None,
+        max_abs=result.stats.max_abs if finite else None,
+        eager_rmse=bound.envelope_rmse,
+        eager_max_abs=bound.envelope_max,
+        golden_rms=bound.golden_rms,
+        mismatches=mismatches,
+        worst_index=unravel(result.stats.worst, bound.shape),
+    )
+
+
+def _modified(text: str) -> Failed:
+    return Failed(
+        Status.INPUT_MODIFIED, Stage.CORRECTNESS, Evidence(kind="input_modified", message=text)
+    )
+
+
+def _sync(draw: Any) -> None:
+    if any(t.is_cuda for t in (*draw.inputs, *draw.state.values())
+           if isinstance(t, torch.Tensor)):
+        torch.cuda.synchronize()

@@ -1,0 +1,85 @@
+"""What device this judge works on: its name, versions and measured ceilings."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+import subprocess
+from functools import cache
+from typing import Any
+
+import torch
+
+from hotloop.core.units import gbps, tflops
+from hotloop.errors import DeviceLost
+from hotloop.worker.timed import make_clock_once
+
+MATMUL_SIZE = 4096
+COPY_BYTES = 1 << 30
+
+
+def check_device(device: str) -> None:
+    """Make sure that the device is there.
+
+    Raises:
+        DeviceLost: `cuda` was asked for and torch sees no GPU.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise DeviceLost(
+            "expected a CUDA GPU that torch can use, found none; use --device cpu, or run "
+            "`hotloop doctor` to see what is missing"
+        )
+
+
+def environment(device: str, isolation: str) -> dict[str, Any]:
+    """Return gpu, driver, cuda, torch, triton, python and isolation as text (None when absent)."""
+    import triton
+
+    on_gpu = device == "cuda"
+    return {
+        "gpu": torch.cuda.get_device_name() if on_gpu else None,
+        "driver": _driver_version() if on_gpu else None,
+        "cuda": torch.version.cuda if on_gpu else None,
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+        "python": platform.python_version(),
+        "isolation": isolation,
+    }
+
+
+@cache
+def peaks(dtype: str) -> dict[str, float]:
+    """Measure this GPU's ceilings once: copy rate (read + write) and matmul rate in `dtype`.
+
+    The matmul is M = N = K = 4096 on random values under the default precision flags; rates are
+    medians of seven calls.
+    """
+    clock = make_clock_once()
+    source = torch.empty(COPY_BYTES, dtype=torch.uint8, device="cuda").random_()
+    target = torch.empty_like(source)
+    copy_ms = statistics.median(
+        clock.measure(lambda: target.copy_(source))[1].elapsed_ms for _ in range(7)
+    )
+    del source, target
+    kind = getattr(torch, dtype)
+    if not kind.is_floating_point or kind.itemsize < 2:
+        kind = torch.float32
+    a = torch.randn(MATMUL_SIZE, MATMUL_SIZE, device="cuda").to(kind)
+    matmul_ms = statistics.median(clock.measure(lambda: a @ a)[1].elapsed_ms for _ in range(7))
+    return {
+        "copy_gbps": gbps(2 * COPY_BYTES, copy_ms),
+        "matmul_tflops": tflops(2.0 * MATMUL_SIZE**3, matmul_ms),
+    }
+
+
+@cache
+def _driver_version() -> str | None:
+    # NVML calls can hang in the driver, so a process with a deadline asks.
+    try:
+        answer = subprocess.run(
+            ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+            capture_output=True, text=True, timeout=10, check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.split("\n")[0].strip() or None

@@ -1,0 +1,158 @@
+"""Draw and Reference: one set of inputs, and everything trusted that is computed from it.
+
+`Reference` is the judge's view of a problem at one workload on one device. It never sees candidate
+code. `model_reference.py` and `attention_reference.py` implement it; `reference.py` chooses.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from hotloop.core.problem import TensorSpec
+from hotloop.worker.precision import Precision, precision
+
+if TYPE_CHECKING:
+    from hotloop.worker.load import LoadedProblem
+
+Tensor = torch.Tensor
+Outputs = tuple[torch.Tensor, ...]
+Specs = tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...], tuple[TensorSpec, ...]]
+
+MAX_CONDITIONING = 0.10
+"""Largest error of eager, as a share of the golden's largest value, at which a profile says
+something about a candidate."""
+
+
+@dataclass(slots=True)
+class Draw:
+    """One set of inputs and parameters on the device."""
+
+    inputs: tuple[Any, ...]
+    """Forward's arguments in order, tensors and others."""
+    state: dict[str, Tensor]
+    """Parameters and buffers by the reference's names."""
+    seed: int
+    profile: str
+
+
+class Reference(ABC):
+    """One problem at one workload on one device."""
+
+    profiles: tuple[str, ...]
+    """Value profiles that apply; empty when no profile can tell a right candidate from a wrong."""
+    notes: list[str]
+    """Why profiles or envelope members were left out; safe to show a model."""
+    prepare_ms: dict[str, float]
+    """Time of the work that a baseline does once ahead of its calls, by baseline name."""
+    flops: float | None
+    io_bytes: int
+
+    def __init__(self, loaded: LoadedProblem) -> None:
+        self.loaded = loaded
+        self.device: str = loaded.device
+        self.precision: Precision = precision(loaded.problem.policy.precision)
+        self.notes = []
+        self.prepare_ms = {}
+
+    @abstractmethod
+    def draw(self, seed: int, profile: str, *, timed: bool = False) -> Draw:
+        """Draw inputs and parameters; the same seed and profile give the same values."""
+
+    @abstractmethod
+    def redraw_inputs(self, draw: Draw, seed: int) -> None:
+        """Write new values of the same distribution into the draw's own input tensors."""
+
+    @abstractmethod
+    def eager(self, draw: Draw) -> Outputs:
+        """Run the reference in the problem's dtype; outputs flattened from nested structures."""
+
+    @abstractmethod
+    def golden(self, draw: Draw) -> Outputs:
+        """Run the reference in float64; integer outputs stay integers."""
+
+    @abstractmethod
+    def envelope(self, draw: Draw) -> dict[str, Outputs]:
+        """Return the outputs of legitimate implementations by name; `eager` is always there."""
+
+    @abstractmethod
+    def is_exact(self, profile: str) -> bool:
+        """Whether outputs must equal the golden exactly under `profile`."""
+
+    @abstractmethod
+    def baseline_names(self) -> tuple[str, ...]:
+        """Return the baselines that this kind of problem has on this device."""
+
+    @abstractmethod
+    def baseline(self, name: str, draw: Draw) -> Callable[[], Any]:
+        """Return a callable that runs the baseline on the draw's own tensors.
+
+        Raises:
+            ProblemError: the baseline does not apply, with the reason.
+            InfraError: it failed to compile or run.
+        """
+
+    @abstractmethod
+    def specs(self) -> Specs:
+        """Return the specs of inputs, outputs and parameters at the nominal draw."""
+
+    @abstractmethod
+    def degenerate(self) -> tuple[str, ...]:
+        """Return the reasons why a speed-up on this problem would say nothing."""
+
+
+def unfit_reason(eager: Outputs, golden: Outputs) -> str | None:
+    """Return why these values cannot judge a candidate, or None.
+
+    They cannot when the golden or eager is not finite, when an integer output depends on rounding,
+    or when eager itself is more than `MAX_CONDITIONING` off.
+    """
+    for i, (got, want) in enumerate(zip(eager, golden, strict=True)):
+        if not want.dtype.is_floating_point:
+            if not torch.equal(got, want):
+                return f"output {i} is not floating point and depends on rounding"
+            continue
+        if not (bool(torch.isfinite(want).all()) and bool(torch.isfinite(got).all())):
+            return f"output {i} of the reference is not finite"
+        if want.numel() == 0:
+            continue
+        error, largest = max_abs_difference(got, want), float(want.abs().max())
+        if error > MAX_CONDITIONING * largest:
+            return (
+                f"output {i} is ill-conditioned: the reference is off by {error:.3g} "
+                f"where its largest value is {largest:.3g}"
+            )
+    return None
+
+
+CHUNK = 1 << 25  # elements; 256 MiB of float64
+
+
+def max_abs_difference(a: Tensor, b: Tensor) -> float:
+    """Return max|a - b|, evaluated in float64, in pieces."""
+    pairs = zip(a.reshape(-1).split(CHUNK), b.reshape(-1).split(CHUNK), strict=True)
+    return max((float((x.double() - y.double()).abs().max()) for x, y in pairs), default=0.0)
+
+
+def nbytes(tensors: Iterable[Any]) -> int:
+    """Return the bytes of the tensors among `tensors`."""
+    return sum(t.numel() * t.element_size() for t in tensors if isinstance(t, Tensor))
+
+
+def tensor_spec(name: str, tensor: Tensor) -> TensorSpec:
+    """Describe one tensor."""
+    return TensorSpec(
+        name=name,
+        shape=tuple(tensor.shape),
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        strides=tuple(tensor.stride()),
+    )
+
+
+def output_specs(outputs: Outputs) -> tuple[TensorSpec, ...]:
+    """Describe outputs as `output0`, `output1`, ..."""
+    return tuple(tensor_spec(f"output{i}", t) for i, t in enumerate(outputs))

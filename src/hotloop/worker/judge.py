@@ -1,0 +1,157 @@
+"""The judge: one trusted process a GPU that loads problems and decides about candidates.
+
+It speaks frames on stdin and stdout (see `core/wire.py`), so it works behind a pipe or behind ssh.
+`build` requests run on a few threads, everything that touches the GPU on the main thread, one at a
+time. It never imports candidate code and never sees an API key.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, BinaryIO
+
+from hotloop.core.candidate import Candidate
+from hotloop.core.problem import Problem
+from hotloop.core.record import from_json, to_json
+from hotloop.core.verdict import Tier
+from hotloop.core.wire import PROTOCOL_VERSION, Request, Response, read_frame, write_frame
+from hotloop.errors import ConfigError, HotloopError, InfraError
+from hotloop.worker.builds import Builds, signature_of
+from hotloop.worker.device import check_device, environment
+from hotloop.worker.session import Session
+from hotloop.worker.verification import Verification, release_memory
+from hotloop.worker.workroom import Workroom
+
+
+class Judge:
+    """One problem session, its workroom and its builds."""
+
+    def __init__(self) -> None:
+        self._room: Workroom | None = None
+        self._session: Session | None = None
+        self._builds: Builds | None = None
+        self._ready = threading.Event()
+        """Set once a problem is loaded: builds that arrive early wait for it."""
+
+    def hello(self, params: dict[str, Any]) -> Any:
+        """Start the workroom on the device asked for."""
+        device = params["device"]
+        check_device(device)
+        gpu = None
+        if device == "cuda":
+            gpu = int(os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or 0)
+        self._room = Workroom(device, tier=params["tier"], gpu=gpu)
+        return {"protocol": PROTOCOL_VERSION, "environment": environment(device, params["tier"])}
+
+    def load(self, params: dict[str, Any]) -> Any:
+        """Load a problem and measure its baselines."""
+        room = self._workroom()
+        problem = from_json(Problem, params["problem"])
+        session = Session(problem, room.device, isolation=room.tier)
+        first, _ = session.nominal.book.materialise(session.nominal.book.cases[0])
+        signature = signature_of(session.init_args, first.inputs, first.state)
+        self._builds = Builds(room, signature)
+        self._session = session
+        self._ready.set()
+        return to_json(session.info)
+
+    def build(self, params: dict[str, Any]) -> Any:
+        """Compile a candidate ahead; its failure is kept for `verify`."""
+        self._ready.wait()
+        assert self._builds is not None
+        build = self._builds.get(from_json(Candidate, params["candidate"]))
+        return {"seconds": build.seconds, "ok": build.failure is None}
+
+    def verify(self, params: dict[str, Any]) -> Any:
+        """Run the ladder on one candidate."""
+        if self._session is None or self._builds is None:
+            raise ConfigError("expected a loaded problem before the first candidate")
+        candidate = from_json(Candidate, params["candidate"])
+        tier = Tier(params["tier"])
+        verification = Verification(self._session, self._workroom(), self._builds, candidate)
+        verdict = verification.run(tier)
+        if not (tier is Tier.FAST and verdict.passed):  # a passed one may come back for its final
+            self._builds.discard(candidate.id)
+        release_memory()
+        return to_json(verdict)
+
+    def close(self) -> None:
+        """End everything below."""
+        if self._room is not None:
+            self._room.close()
+
+    def _workroom(self) -> Workroom:
+        if self._room is None:
+            raise ConfigError("expected `hello` first")
+        return self._room
+
+
+class Server:
+    """Reads requests, runs them where they belong, writes answers."""
+
+    def __init__(self, judge: Judge, source: BinaryIO, sink: BinaryIO, lanes: int) -> None:
+        self._judge = judge
+        self._source = source
+        self._sink = sink
+        self._write_lock = threading.Lock()
+        self._main: queue.Queue[Request | None] = queue.Queue()
+        self._lanes = ThreadPoolExecutor(lanes, thread_name_prefix="lane")
+
+    def run(self) -> None:
+        """Serve until the coordinator closes the pipe."""
+        threading.Thread(target=self._read, daemon=True).start()
+        handlers: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "hello": self._judge.hello,
+            "load": self._judge.load,
+            "verify": self._judge.verify,
+        }
+        try:
+            while (request := self._main.get()) is not None:
+                self._answer(request, handlers[request.method])
+        finally:
+            self._judge.close()
+            self._lanes.shutdown(wait=False, cancel_futures=True)
+
+    def _read(self) -> None:
+        try:
+            while (frame := read_frame(self._source)) is not None:
+                request = from_json(Request, frame)
+                if request.method == "shutdown":
+                    break
+                if request.method == "build":
+                    self._lanes.submit(self._answer, request, self._judge.build)
+                else:
+                    self._main.put(request)
+        finally:
+            self._main.put(None)
+
+    def _answer(self, request: Request, handler: Callable[[dict[str, Any]], Any]) -> None:
+        try:
+            response = Response(id=request.id, result=handler(dict(request.params)))
+        except HotloopError as exc:
+            response = Response(id=request.id, error=type(exc).__name__, message=str(exc))
+        except Exception as exc:  # noqa: BLE001  anything else here is this machine's fault
+            traceback.print_exc()
+            text = f"the judge failed: {type(exc).__name__}: {str(exc)[:500]}"
+            response = Response(id=request.id, error=InfraError.__name__, message=text)
+        with self._write_lock:
+            write_frame(self._sink, to_json(response))
+
+
+def main() -> None:
+    """Serve on stdin and stdout; whatever else writes to stdout goes to stderr."""
+    sink = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    lanes = max(1, min(8, (os.cpu_count() or 2) // 2))
+    Server(Judge(), sys.stdin.buffer, sink, lanes).run()
+    os._exit(0)  # interpreter shutdown of torch and inductor's pools can hang; all work is done
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""Model reference: the trusted side of a KernelBench or native problem.
+
+Parameters come from rebuilding the module under each draw's seed, as a user would get them; values
+come from `get_inputs` or from a profile that replaces them. Which profiles can judge a candidate is
+found out once, by running each.
+
+Not here: how the module is called (`module_runner.py`), value profiles (`inputs.py`), float64
+(`golden.py`), what sequential sums are (`envelope.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from hotloop.errors import ProblemError, boundary
+from hotloop.worker import baselines, golden, inputs
+from hotloop.worker.admission import admitted
+from hotloop.worker.census import Census
+from hotloop.worker.degeneracy import degenerate_reasons
+from hotloop.worker.draw import (
+    Draw,
+    Outputs,
+    Reference,
+    Specs,
+    nbytes,
+    output_specs,
+    tensor_spec,
+)
+from hotloop.worker.envelope import BlockedSequential, outlier_reason
+from hotloop.worker.module_runner import ModuleRunner, bind, state_of, tensors_of
+from hotloop.worker.precision import STRICT, applied
+
+Tensor = torch.Tensor
+NOMINAL_SEED = 1
+
+
+class ModelReference(Reference):
+    """The reference of a file with `Model`, `get_inputs` and `get_init_inputs`.
+
+    Raises:
+        ProblemError: the module cannot be built, drawn or run.
+    """
+
+    def __init__(self, loaded: Any) -> None:
+        super().__init__(loaded)
+        self._runner = ModuleRunner(loaded, self.precision.dtype)
+        self.constant_names = self._constant_names()
+        self.large_scale = inputs.LARGE_SCALES[0]
+        self._compiled: Any = None
+        self._compiles = self.device == "cuda"
+        nominal = self.draw(NOMINAL_SEED, "shipped")
+        outputs = self._survey(nominal)
+        self._specs = self._describe(nominal, outputs)
+        self.io_bytes = nbytes([*tensors_of(nominal.inputs), *nominal.state.values(), *outputs])
+        self._degenerate = degenerate_reasons(self, nominal, outputs)
+        del nominal, outputs
+        self.profiles, self._exact = admitted(self)
+
+    def draw(self, seed: int, profile: str, *, timed: bool = False) -> Draw:
+        """Build the parameters and inputs of `seed`; timed draws are no different."""
+        if profile not in inputs.PROFILES:
+            raise ValueError(f"expected a profile of {inputs.PROFILES}, got {profile!r}")
+        state = state_of(self._runner.build(seed))
+        values, self.sources = self._draw_inputs(seed)
+        draw = Draw(values, state, seed, profile)
+        if profile == "shipped":
+            return draw
+        gen = inputs.generator(seed, self.device)
+        for value, source in zip(values, self.sources, strict=True):
+            if source is not None:
+                inputs.fill(value, profile, gen, self.large_scale)
+        if profile == "normal":
+            inputs.perturb_constants(state, self.constant_names, gen)
+        elif profile == "integers":
+            for value in state.values():
+                if value.dtype.is_floating_point:
+                    inputs.fill(value, profile, gen, self.large_scale)
+        return draw
+
+    def redraw_inputs(self, draw: Draw, seed: int) -> None:
+        """Refill free inputs in place; call `get_inputs` again only for the others."""
+        gen = inputs.generator(seed, self.device)
+        structured = []
+        for value, source in zip(draw.inputs, self.sources, strict=True):
+            law = source if draw.profile == "shipped" else source and draw.profile
+            refilled = law is not None and inputs.refill(value, law, gen, self.large_scale)
+            structured.append(not refilled)
+        if any(tensors_of(v) for v, s in zip(draw.inputs, structured, strict=True) if s):
+            fresh, _ = self._draw_inputs(seed)
+            for old, new, copied in zip(draw.inputs, fresh, structured, strict=True):
+                if copied:
+                    for target, values in zip(tensors_of(old), tensors_of(new), strict=True):
+                        target.copy_(values)
+        draw.seed = seed
+
+    def eager(self, draw: Draw) -> Outputs:
+        """Run the module as it is, under the policy's precision flags."""
+        with applied(self.precision), boundary(ProblemError, "forward"):
+            return self._runner.run(draw.state, draw.inputs, draw.seed)
+
+    def golden(self, draw: Draw, *, blocks: int | None = None) -> Outputs:
+        """Run the module in float64, on `blocks` slices of the batch where the whole does not fit.
+
+        Args:
+            draw: what to run on.
+            blocks: how many slices; by default as few as the device's memory asks for.
+
+        Raises:
+            ProblemError: the model has no float64 form, or the inputs do not fit.
+        """
+        wide = {name: golden.widen(t) for name, t in draw.state.items()}
+
+        def run(values: tuple[Any, ...]) -> Outputs:
+            return self._runner.run(wide, values, draw.seed)
+
+        if blocks is None:
+            blocks = golden.blocks_needed(tensors_of(draw.inputs), self._peak_bytes, self.device)
+        with applied(STRICT):
+            if blocks == 1:
+                try:
+                    return golden.run_wide(run, draw.inputs)
+                except torch.OutOfMemoryError:
+                    torch.cuda.empty_cache()
+        expected = self.eager(draw)
+        with applied(STRICT):
+            return golden.run_in_blocks(run, draw.inputs, expected, max(blocks, 4))
+
+    def envelope(self, draw: Draw) -> dict[str, Outputs]:
+        """Return eager, sequential sums, float32 convolutions and the compiled model."""
+        members = {"eager": self.eager(draw)}
+        mode = BlockedSequential()
+        try:
+            with applied(self.precision), sdpa_kernel(SDPBackend.MATH), mode:
+                sums = self._runner.run(draw.state, draw.inputs, draw.seed)
+            if mode.replaced:
+                members["sequential"] = sums
+        except torch.OutOfMemoryError:
+            self.note("envelope member 'sequential' left out: it does not fit in memory")
+        if self.device == "cuda" and self.census.convolves and self.precision.conv_tf32:
+            with applied(STRICT):
+                members["conv_float32"] = self._runner.run(draw.state, draw.inputs, draw.seed)
+        if self._compiles:
+            self._add_compiled(draw, members)
+        return members
+
+    def _add_compiled(self, draw: Draw, members: dict[str, Outputs]) -> None:
+        try:
+            if self._compiled is None:
+                self._compiled = baselines.compiled_model(self._runner.build(NOMINAL_SEED))
+            bind(self._compiled, draw.state)
+            with applied(self.precision), inputs.seeded(draw.seed, self.device), torch.no_grad():
+                result = self._compiled(*self._runner.arguments(draw.inputs))
+            outputs = self._runner.flatten(result, draw.inputs)
+        except Exception as exc:  # noqa: BLE001  an optional member; the others stand without it
+            self._compiles = False
+            self.note(f"envelope member 'compiled' left out: {baselines.one_line(exc)}")
+            return
+        others = [m for name, m in members.items() if name != "eager"]
+        reason = outlier_reason(outputs, members["eager"], others)
+        if reason is None:
+            members["compiled"] = outputs
+        else:
+            self.note(f"envelope member 'compiled' left out ({draw.profile}): {reason}")
+
+    def is_exact(self, profile: str) -> bool:
+        """Whether sums of `profile` are exact in every legitimate implementation."""
+        return profile in self._exact
+
+    def baseline_names(self) -> tuple[str, ...]:
+        """Return the baselines; compiled ones exist on a GPU only."""
+        return baselines.MODEL_BASELINES if self.device == "cuda" else ("eager",)
+
+    def baseline(self, name: str, draw: Draw) -> Callable[[], Any]:
+        """Return a callable with a module of its own, bound to the draw's tensors."""
+        baselines.require(name, self.baseline_names())
+        model = self._runner.build(NOMINAL_SEED)
+        bind(model, draw.state)
+        return baselines.model_baseline(
+            name, model, lambda: self._runner.arguments(draw.inputs), self.precision
+        )
+
+    def specs(self) -> Specs:
+        """Return inputs, outputs, parameters."""
+        return self._specs
+
+    def degenerate(self) -> tuple[str, ...]:
+        """Return why the shipped problem can be faked."""
+        lost = () if self.profiles else ("no value profile can tell a right result from a wrong",)
+        return (*self._degenerate, *lost)
+
+    def run_with_seed(self, draw: Draw, seed: int) -> Outputs:
+        """Run eager on a draw with another seed for random operations inside."""
+        with applied(self.precision):
+            return self._runner.run(draw.state, draw.inputs, seed)
+
+    def note(self, text: str) -> None:
+        """Add a note once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def _draw_inputs(self, seed: int) -> tuple[Any, Any]:
+        with inputs.seeded(seed, self.device):
+            return inputs.draw_inputs(self.loaded.get_inputs, self.device, self.precision.dtype)
+
+    def _constant_names(self) -> frozenset[str]:
+        first = state_of(self._runner.build(NOMINAL_SEED))
+        second = state_of(self._runner.build(NOMINAL_SEED + 1))
+        parameters = {name for name, _ in self._runner.model.named_parameters()}
+        return frozenset(
+            name for name, value in first.items()
+            if value.dtype.is_floating_point and torch.equal(value, second[name])
+            and (name in parameters or name.rpartition(".")[2] in inputs.RUNNING_STATISTICS)
+        )
+
+    def _survey(self, draw: Draw) -> Outputs:
+        """Run once under the counters, then once for the outputs and the peak of memory."""
+        self.census = Census()
+        counter = FlopCounterMode(display=False)
+        tensors = tensors_of(draw.inputs)
+        versions = [t._version for t in tensors]
+        with self.census, counter:
+            self.eager(draw)
+        self.flops = float(counter.get_total_flops())
+        if versions != [t._version for t in tensors]:
+            self._runner.copies_inputs = True
+            self.note("forward writes into its arguments; it is given copies")
+            draw.inputs = self.draw(draw.seed, draw.profile).inputs
+        if self.device != "cuda":
+            self._peak_bytes = 0
+            return self.eager(draw)
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        outputs = self.eager(draw)
+        self._peak_bytes = torch.cuda.max_memory_allocated() - before
+        return outputs
+
+    def _describe(self, draw: Draw, outputs: Outputs) -> Specs:
+        names = self._runner.argument_names(len(draw.inputs))
+        pairs = zip(names, draw.inputs, strict=True)
+        return (
+            tuple(tensor_spec(n, t) for n, t in pairs if isinstance(t, Tensor)),
+            output_specs(outputs),
+            tuple(tensor_spec(n, t) for n, t in draw.state.items()),
+        )

@@ -1,0 +1,143 @@
+"""Load a candidate's module and bind the judge's tensors to it. Untrusted code runs here.
+
+The module is written to the work folder (Triton reads kernel sources from files) and executed once.
+Parameters and buffers are set by the reference's names, zero-copy: what the judge writes into the
+arena is what the kernel reads.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+
+class ContractError(Exception):
+    """The candidate does not keep its contract; the message says which part."""
+
+
+@dataclass(slots=True)
+class HostedModel:
+    """A constructed ModelNew."""
+
+    module: Any
+    model: torch.nn.Module
+    names: dict[str, str]
+    """Reference name -> own name."""
+
+    def bind(self, state: Mapping[str, torch.Tensor]) -> None:
+        """Set parameters and buffers by the reference's names; unknown ones are left out.
+
+        Raises:
+            ContractError: a parameter has another shape or dtype than the reference's.
+        """
+        for reference_name, tensor in state.items():
+            own = self.names.get(reference_name, reference_name)
+            _set_by_name(self.model, own, tensor)
+
+    def prepare(self) -> None:
+        """Run the optional `prepare()`."""
+        prepare = getattr(self.model, "prepare", None)
+        if callable(prepare):
+            prepare()
+
+
+def write_sources(folder: Path, sources: Sequence[Mapping[str, str]]) -> None:
+    """Write a candidate's files below `folder`.
+
+    Raises:
+        ContractError: a path is absolute or leaves the folder.
+    """
+    for source in sources:
+        path = Path(source["path"])
+        if path.is_absolute() or ".." in path.parts or not path.parts:
+            raise ContractError(f"expected a relative path inside the candidate, got {str(path)!r}")
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(source["text"], encoding="utf-8")
+
+
+def import_file(path: Path, pins: Mapping[str, Any]) -> Any:
+    """Execute a candidate's entry file as a module and pin its declared tunables."""
+    name = "hotloop_candidate"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ContractError(f"expected a Python file, got {path.name!r}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))
+    spec.loader.exec_module(module)
+    for key, value in pins.items():
+        setattr(module, key, value)
+    return module
+
+
+def host_model(module: Any, init_args: Sequence[Any], device: str) -> HostedModel:
+    """Construct `ModelNew(*init_args)` on `device`.
+
+    Raises:
+        ContractError: there is no ModelNew, or it is no `nn.Module`.
+    """
+    cls = getattr(module, "ModelNew", None)
+    if not isinstance(cls, type) or not issubclass(cls, torch.nn.Module):
+        raise ContractError("expected a class `ModelNew(torch.nn.Module)` in the entry file")
+    with torch.device(device):
+        model = cls(*init_args)
+    mapping = getattr(module, "PARAMETERS", {})
+    if not isinstance(mapping, Mapping):
+        raise ContractError("expected PARAMETERS to map own names to the reference's names")
+    names = {str(reference): str(own) for own, reference in mapping.items()}
+    return HostedModel(module, model.requires_grad_(False), names)
+
+
+def _set_by_name(model: torch.nn.Module, dotted: str, tensor: torch.Tensor) -> None:
+    *path, leaf = dotted.split(".")
+    owner: Any = model
+    for part in path:
+        owner = getattr(owner, part, None)
+        if not isinstance(owner, torch.nn.Module):
+            return
+    if leaf in owner._parameters:
+        own = owner._parameters[leaf]
+        if own is not None and (own.shape != tensor.shape or own.dtype != tensor.dtype):
+            raise ContractError(
+                f"parameter {dotted!r}: expected {tuple(tensor.shape)} {tensor.dtype}, "
+                f"got {tuple(own.shape)} {own.dtype}"
+            )
+        owner._parameters[leaf] = torch.nn.Parameter(tensor, requires_grad=False)
+    elif leaf in owner._buffers:
+        owner._buffers[leaf] = tensor
+
+
+def flatten_outputs(result: Any) -> list[torch.Tensor]:
+    """Return the tensors of a forward's result, nested structures flattened.
+
+    Raises:
+        ContractError: something in it is no plain tensor.
+    """
+    leaves, _ = torch.utils._pytree.tree_flatten(result)
+    for leaf in leaves:
+        if type(leaf) not in (torch.Tensor, torch.nn.Parameter):
+            raise ContractError(
+                f"expected forward to return plain tensors, got {type(leaf).__name__}"
+            )
+    return leaves
+
+
+def user_traceback(exc: BaseException, folder: str) -> str:
+    """Return the traceback from the candidate's own frames on, without host paths."""
+    import traceback
+
+    frames = traceback.extract_tb(exc.__traceback__)
+    start = next((i for i, f in enumerate(frames) if f.filename.startswith(folder)), len(frames))
+    lines = traceback.format_list(frames[start:]) + traceback.format_exception_only(exc)
+    text = "".join(lines).replace(folder + os.sep, "")
+    for prefix in (sys.prefix, sys.base_prefix, os.path.expanduser("~")):
+        text = text.replace(prefix, "…")
+    return text[-6000:]

@@ -1,0 +1,121 @@
+"""Module runner: calls a reference module with a draw's tensors and leaves no trace in either.
+
+The module is built once. For the length of a call a draw's parameters are bound into it, with fresh
+copies of its buffers, so nothing that a forward writes (batch statistics, step counters) reaches the
+next call or the draw. The random generators are seeded for the call and restored after it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from hotloop.errors import ProblemError, boundary
+from hotloop.worker.draw import Outputs
+from hotloop.worker.inputs import seeded
+
+Tensor = torch.Tensor
+
+
+class ModuleRunner:
+    """Builds, binds and runs the reference module of one problem."""
+
+    def __init__(self, loaded: Any, dtype: torch.dtype | None) -> None:
+        self._loaded = loaded
+        self._dtype = dtype
+        self.device: str = loaded.device
+        self.model = self.build(0)
+        self._home = state_of(self.model)
+        self.copies_inputs = False
+        """Whether forward gets copies of its arguments, because it writes into them."""
+
+    def build(self, seed: int) -> Any:
+        """Return a new module, its parameters initialised under `seed`.
+
+        Raises:
+            ProblemError: the constructor raised.
+        """
+        with seeded(seed, self.device), torch.device(self.device):
+            with boundary(ProblemError, "Model(*get_init_inputs())"):
+                model = self._loaded.model_class(*self._loaded.init_args)
+        return model.to(device=self.device, dtype=self._dtype).requires_grad_(False)
+
+    def run(self, state: dict[str, Tensor], values: tuple[Any, ...], seed: int) -> Outputs:
+        """Return forward's tensors, flattened, for these parameters, arguments and random seed."""
+        with self._bound(state), seeded(seed, self.device), torch.no_grad():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the user's file may warn; that is not our affair
+                return self.flatten(self.model(*self.arguments(values)), values)
+
+    def arguments(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return what to pass to forward: the values, or copies where forward writes into them."""
+        if not self.copies_inputs:
+            return values
+        return tree_map(lambda x: x.clone() if isinstance(x, Tensor) else x, values)
+
+    def flatten(self, result: Any, values: tuple[Any, ...]) -> Outputs:
+        """Return the tensors of a nested result; none of them shares memory with an argument.
+
+        Raises:
+            ProblemError: the result holds something that cannot be compared.
+        """
+        arguments = {t.untyped_storage().data_ptr() for t in tensors_of(values)}
+        leaves = [leaf for leaf in tree_leaves(result) if leaf is not None]
+        outputs = []
+        for leaf in leaves:
+            if isinstance(leaf, (bool, int, float)):
+                leaf = torch.tensor(leaf, device=self.device)
+            if not isinstance(leaf, Tensor):
+                raise ProblemError(
+                    f"forward should return tensors, got a {type(leaf).__name__} among its results"
+                )
+            leaf = leaf.detach()
+            outputs.append(
+                leaf.clone() if leaf.untyped_storage().data_ptr() in arguments else leaf
+            )
+        if not outputs:
+            raise ProblemError("forward should return at least one tensor, got none")
+        return tuple(outputs)
+
+    def argument_names(self, count: int) -> tuple[str, ...]:
+        """Return the names of forward's positional arguments."""
+        names = list(inspect.signature(self.model.forward).parameters)
+        return tuple(names[i] if i < len(names) else f"input{i}" for i in range(count))
+
+    @contextmanager
+    def _bound(self, state: dict[str, Tensor]) -> Iterator[None]:
+        bind(self.model, state)
+        try:
+            yield
+        finally:
+            bind(self.model, self._home)
+
+
+def bind(model: Any, state: dict[str, Tensor]) -> None:
+    """Make a module use the tensors of `state`: parameters themselves, copies of buffers.
+
+    Parameters keep their identity (only their data changes), so modules that hold further
+    references to them, as recurrent ones do, follow.
+    """
+    for name, parameter in model.named_parameters():
+        parameter.data = state[name]
+    for name, _ in list(model.named_buffers()):
+        owner, _, leaf = name.rpartition(".")
+        setattr(model.get_submodule(owner), leaf, state[name].clone())
+
+
+def state_of(model: Any) -> dict[str, Tensor]:
+    """Return parameters and buffers by name."""
+    named = (*model.named_parameters(), *model.named_buffers())
+    return {name: tensor.detach() for name, tensor in named}
+
+
+def tensors_of(values: Any) -> list[Tensor]:
+    """Return the tensors in a nested structure."""
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]

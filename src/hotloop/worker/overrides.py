@@ -1,0 +1,74 @@
+"""Put settings in force in a problem's source: replace the values of its module-level constants.
+
+The syntax tree is rewritten before the module runs, so whatever is derived from a constant follows,
+and the lines stay those of the user's file. Constants set inside `if`, `for` or functions are not
+replaced.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+Setting = int | float | str
+
+
+def override_constants(tree: ast.Module, settings: Mapping[str, Setting]) -> set[str]:
+    """Replace, in place, the top-level assignments of the names in `settings`.
+
+    Returns:
+        The names that the module assigns; the others must be put in its namespace.
+    """
+    replaced: set[str] = set()
+    body: list[ast.stmt] = []
+    for statement in tree.body:
+        body.append(statement)
+        if isinstance(statement, ast.AnnAssign):
+            _override_target(statement, statement.target, settings, replaced)
+        elif isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                body += _override_assign(statement, target, settings, replaced)
+    tree.body = body
+    ast.fix_missing_locations(tree)
+    return replaced
+
+
+def _override_target(
+    statement: ast.Assign | ast.AnnAssign,
+    target: ast.expr,
+    settings: Mapping[str, Setting],
+    replaced: set[str],
+) -> None:
+    if isinstance(target, ast.Name) and target.id in settings and statement.value is not None:
+        statement.value = _expression(settings[target.id], statement.value)
+        replaced.add(target.id)
+
+
+def _override_assign(
+    statement: ast.Assign,
+    target: ast.expr,
+    settings: Mapping[str, Setting],
+    replaced: set[str],
+) -> list[ast.stmt]:
+    """Override one target of an assignment; return statements to run right after it."""
+    if isinstance(target, ast.Name) and len(statement.targets) == 1:
+        _override_target(statement, target, settings, replaced)
+        return []
+    # `B, H = 4, 16` and `B = H = 4`: assign again, so that the other names keep their values.
+    after: list[ast.stmt] = []
+    for item in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+        if isinstance(item, ast.Name) and item.id in settings:
+            name = ast.Name(id=item.id, ctx=ast.Store())
+            again = ast.Assign(targets=[name], value=_expression(settings[item.id], None))
+            after.append(ast.copy_location(again, statement))
+            replaced.add(item.id)
+    return after
+
+
+def _expression(setting: Setting, own: ast.expr | None) -> ast.expr:
+    """Return the setting as an expression; text replaces `torch.float32` as `torch.<text>`."""
+    if isinstance(setting, str) and isinstance(own, ast.Attribute):
+        new: ast.expr = ast.Attribute(value=own.value, attr=setting, ctx=ast.Load())
+    else:
+        new = ast.Constant(value=setting)
+    return ast.copy_location(new, own) if own is not None else new

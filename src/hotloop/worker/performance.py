@@ -1,0 +1,175 @@
+"""The performance stage: how fast, on inputs nobody has seen, with every output checked.
+
+Each timed call gets new values at one of several addresses on a cold L2; its output is compared with
+a trusted implementation on the same values. The candidate's own clock reading is a claim: the judge
+holds its wall clock over a batch of fresh inputs beside it, and where the claim is too small the
+judge's figure stands.
+
+Covered: every timed output, replayed or cached results, timers patched in the candidate. Not covered:
+a candidate that slows the baseline down by background load (the final tier interleaves both).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from hotloop.core.units import s_to_ms
+from hotloop.core.verdict import Evidence, Stage, Status
+from hotloop.worker.compare import timed_gate
+from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.timed import TimedInputs
+
+FAST_SAMPLES = 25
+FAST_SECONDS = 0.8
+"""Fewer samples when calls are long; at least `MIN_SAMPLES`."""
+MIN_SAMPLES = 5
+WARMUP_CALLS = 3
+BATCH_MS = 30.0
+"""Length of the batch that the judge's wall clock sees."""
+AGREEMENT = 0.8
+"""A claim below this share of the judge's figure is not believed. A back-to-back batch draws more
+power than single cold calls, and an H200 clocks up to 12 % lower then."""
+HAND_OVER_SLACK_MS = 0.003
+
+
+@dataclass(slots=True)
+class Timing:
+    """Samples of one side, in milliseconds."""
+
+    samples: list[float] = field(default_factory=list)
+    timer: str = "cupti"
+    wall_check_ms: float | None = None
+    peak_memory_bytes: int | None = None
+    kernels: tuple[str, ...] = ()
+
+    @property
+    def median_ms(self) -> float:
+        """Median of the samples."""
+        return statistics.median(self.samples)
+
+    @property
+    def spread_ms(self) -> float:
+        """Interquartile range of the samples."""
+        if len(self.samples) < 4:
+            return max(self.samples) - min(self.samples)
+        low, _, high = statistics.quantiles(self.samples, n=4)
+        return high - low
+
+
+class CandidateTimer:
+    """Times one evaluation on the timed inputs of its problem."""
+
+    def __init__(self, evaluation: Evaluation, inputs: TimedInputs) -> None:
+        self._evaluation = evaluation
+        self._inputs = inputs
+        self._sets: Iterator[int] = itertools.cycle(range(min(4, len(evaluation.board.sets))))
+        self.calls_checked = 0
+
+    def start(self) -> None:
+        """Write the timed state and warm up.
+
+        Raises:
+            Failed: a call failed or was wrong.
+        """
+        self._evaluation.board.write_state(self._inputs.draw)
+        torch.cuda.synchronize()
+        self._evaluation.prepare()
+        for _ in range(WARMUP_CALLS):
+            self.sample(Timing())
+
+    def sample(self, timing: Timing) -> None:
+        """Time one call on new inputs, check its output, add the sample."""
+        index = next(self._sets)
+        self._inputs.redraw()
+        self._evaluation.board.write_inputs(index, self._inputs.draw)
+        torch.cuda.synchronize()
+        answer = self._evaluation.call(index, timed=True, stage=Stage.PERFORMANCE)
+        self._check(index)
+        elapsed_ms = float(answer["elapsed_ms"])
+        if not (math.isfinite(elapsed_ms) and elapsed_ms > 0):
+            raise _hack(f"a timed call claimed {elapsed_ms} ms")
+        timing.samples.append(elapsed_ms)
+        timing.timer = str(answer["timer"])[:20]
+        timing.peak_memory_bytes = int(answer["peak_memory_bytes"])
+        timing.kernels = tuple(str(k)[:120] for k in answer["kernels"][:32])
+
+    def measure(self) -> Timing:
+        """Take the samples of the fast tier, with the judge's wall check."""
+        timing = Timing()
+        start = time.monotonic()
+        while len(timing.samples) < FAST_SAMPLES:
+            self.sample(timing)
+            spent_s = time.monotonic() - start
+            if len(timing.samples) >= MIN_SAMPLES and spent_s > FAST_SECONDS:
+                break
+        self.wall_check(timing)
+        return timing
+
+    def wall_check(self, timing: Timing) -> None:
+        """Hold the judge's clock beside the claim; replace the claim where it is too small."""
+        board, evaluation = self._evaluation.board, self._evaluation
+        seeds = [self._inputs.redraw() for _ in board.sets]
+        for index, seed in enumerate(seeds):
+            self._inputs.redraw(seed)
+            board.write_inputs(index, self._inputs.draw)
+        torch.cuda.synchronize()
+        evaluation.batch(capture=True)
+        evaluation.batch(repeats=1)
+        hand_over_s = min(self._batch_s(0) for _ in range(3))
+        n_sets = len(board.sets)
+        repeats = max(1, math.ceil(BATCH_MS / max(timing.median_ms * n_sets, 1e-3)))
+        wall_s = min(self._batch_s(repeats) for _ in range(2)) - hand_over_s
+        for index, seed in enumerate(seeds):
+            self._inputs.redraw(seed)
+            self._check(index)
+        wall_ms = s_to_ms(wall_s) / (repeats * n_sets) - self._inputs.copy_out_ms
+        timing.wall_check_ms = max(wall_ms, 0.0)
+        if timing.median_ms < AGREEMENT * wall_ms - HAND_OVER_SLACK_MS:
+            timing.samples = [wall_ms]
+            timing.timer = "wall"
+
+    def _batch_s(self, repeats: int) -> float:
+        start = time.perf_counter()
+        self._evaluation.batch(repeats=repeats)
+        return time.perf_counter() - start
+
+    def _check(self, index: int) -> None:
+        trusted = self._inputs.trusted()
+        outputs = self._evaluation.board.outputs(index)
+        for i, (output, expected) in enumerate(zip(outputs, trusted, strict=True)):
+            if not timed_gate(output, expected, self._inputs.bounds[i]):
+                raise _wrong_when_timed(i)
+        self.calls_checked += 1
+
+
+def _wrong_when_timed(index: int) -> Failed:
+    text = (
+        f"output{index} of a timed call is wrong although earlier checks passed: results must not "
+        "depend on earlier calls, addresses or values seen before, and must not race"
+    )
+    return Failed(
+        Status.INCORRECT_NUMERICAL, Stage.PERFORMANCE, Evidence(kind="timed_call", message=text)
+    )
+
+
+def _hack(text: str) -> Failed:
+    return Failed(Status.REWARD_HACK, Stage.PERFORMANCE, Evidence(kind="clock", message=text))
+
+
+def describe_share(flops: float | None, io_bytes: int, ms: float, peaks: dict[str, Any]) -> float:
+    """Return the share of the device's bound that `ms` reaches.
+
+    The bound is the longer of FLOPs over the measured matmul rate of the problem's dtype and
+    compulsory bytes over the measured copy rate (`peaks`, from `device.py`).
+    """
+    by_bytes_ms = io_bytes / (peaks["copy_gbps"] * 1e6)
+    by_flops_ms = (flops or 0.0) / (peaks["matmul_tflops"] * 1e9)
+    return max(by_bytes_ms, by_flops_ms) / ms

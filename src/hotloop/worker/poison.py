@@ -1,0 +1,64 @@
+"""Poison: memory that a kernel did not write must not look like an answer.
+
+Between calls every free block of torch's caching allocator is filled with a 16-bit pattern that is
+NaN in float16, bfloat16, float32 and float64 alike, and an unlikely integer. A candidate that
+returns memory which it did not write returns NaN. Runs in the candidate, outside timed spans, in
+every phase alike.
+
+Not covered: memory that the candidate holds on to, or takes past torch's allocator; fresh inputs for
+every call and the judge's own poisoned output buffers cover those.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+
+PATTERN_16 = 0x7FFF
+"""NaN as float16 and bfloat16; repeated: NaN as float32 and float64."""
+
+
+def fill(tensor: torch.Tensor) -> None:
+    """Fill a tensor of any dtype with the poison, in place. Strided gaps are left alone."""
+    if tensor.numel() == 0:
+        return
+    if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
+        tensor.fill_(float("nan"))
+    elif tensor.dtype is torch.bool:
+        tensor.fill_(True)
+    else:
+        tensor.fill_(torch.iinfo(tensor.dtype).max - 5)
+
+
+def reserve(n_bytes: int) -> None:
+    """Grow the allocator's pool by one free block of `n_bytes`, so that first calls meet poison."""
+    try:
+        block = torch.empty(n_bytes, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        return
+    del block
+
+
+def fill_free_blocks() -> int:
+    """Poison every free block of the caching allocator; return the bytes filled.
+
+    The device must be idle. Uses the allocator's own snapshot for addresses and sizes.
+    """
+    driver = ctypes.CDLL("libcuda.so.1")
+    filled = 0
+    for segment in torch.cuda.memory_snapshot():
+        address = segment["address"]
+        for block in segment["blocks"]:
+            size = block["size"]
+            if block["state"] == "inactive":
+                start = block.get("address", address)
+                code = driver.cuMemsetD16_v2(
+                    ctypes.c_uint64(start), ctypes.c_ushort(PATTERN_16), ctypes.c_size_t(size // 2)
+                )
+                if code != 0:
+                    raise RuntimeError(f"cuMemsetD16 failed with CUDA driver error {code}")
+                filled += size
+            address += size
+    return filled

@@ -1,0 +1,156 @@
+"""Sequential arithmetic: the sums that an honest, simple kernel forms, one term after another.
+
+Vendor libraries add in trees or blocks, which is more accurate than the running accumulator of a
+plain kernel. These functions form products and sums with running float32 accumulators (float64 for
+float64 operands) and round to the output dtype once, so the gate does not reject a correct kernel
+for being simple. They are slow and memory-bound, and fit for nothing but measuring an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+
+LANES = 128
+"""Partial sums that run side by side before they are combined: a thread block's worth."""
+MAX_STEPS = 8192
+"""Longest chain of dependent additions; longer sums get wider steps."""
+VOLUME = {"cuda": 1 << 36, "cpu": 1 << 28}
+"""Multiply-adds up to which a product is formed one k at a time; about 0.2 s of memory traffic."""
+TENSOR_CORE_K = 32
+"""Depth of one step where operands go through tensor cores (16-bit operands, or TF32)."""
+
+
+def compute_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return the accumulator's dtype: float64 for float64, else float32."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return a @ b for `(..., M, K)` and `(..., K, N)` of the same rank, in the accumulator dtype.
+
+    The accumulator takes one k at a time, or a few where the product is too large for that.
+    """
+    wide = compute_dtype(a.dtype)
+    depth = a.shape[-1]
+    out = torch.zeros((*a.shape[:-1], b.shape[-1]), dtype=wide, device=a.device)
+    step = _step(a, out.numel() * depth, depth)
+    for k in range(0, depth, step):
+        left, right = a[..., k : k + step].to(wide), b[..., k : k + step, :].to(wide)
+        if step == 1:
+            out.addcmul_(left, right)
+        else:
+            out.add_(left @ right)
+    return out
+
+
+def _step(a: torch.Tensor, volume: int, depth: int) -> int:
+    longest = max(1, math.ceil(depth / MAX_STEPS))
+    tf32 = a.is_cuda and torch.backends.cuda.matmul.allow_tf32
+    if a.dtype in (torch.float16, torch.bfloat16) or tf32:
+        return max(TENSOR_CORE_K, longest)
+    excess = math.ceil(volume / VOLUME["cuda" if a.is_cuda else "cpu"])
+    return max(longest, min(64, excess))
+
+
+def total(x: torch.Tensor, dims: Sequence[int], *, keepdim: bool = False) -> torch.Tensor:
+    """Sum over `dims` with `LANES` running sums, in the accumulator dtype.
+
+    An empty `dims` means all dimensions, as in torch.
+    """
+    wide = compute_dtype(x.dtype)
+    axes = sorted({d % max(x.dim(), 1) for d in dims} or set(range(x.dim())))
+    kept = [d for d in range(x.dim()) if d not in axes]
+    moved = x.permute(*kept, *axes)
+    count = math.prod(x.shape[d] for d in axes)
+    lanes = LANES * max(1, math.ceil(count / (LANES * MAX_STEPS)))
+    rows = moved.reshape(*(x.shape[d] for d in kept), count)
+    sums = rows[..., :lanes].to(wide, copy=True)
+    for start in range(lanes, count, lanes):
+        piece = rows[..., start : start + lanes]
+        sums[..., : piece.shape[-1]] += piece
+    result = sums.sum(dim=-1)
+    if keepdim:
+        shape = [1 if d in axes else n for d, n in enumerate(x.shape)]
+        return result.reshape(shape)
+    return result
+
+
+def scan(x: torch.Tensor, dim: int, *, product: bool = False) -> torch.Tensor:
+    """Return the running sum (or product) along `dim`, term by term, in the accumulator dtype."""
+    wide = compute_dtype(x.dtype)
+    rows = x.movedim(dim, 0)
+    out = torch.empty(rows.shape, dtype=wide, device=x.device)
+    for i in range(rows.shape[0]):
+        term = rows[i].to(wide)
+        if i == 0:
+            out[0] = term
+        elif product:
+            torch.mul(out[i - 1], term, out=out[i])
+        else:
+            torch.add(out[i - 1], term, out=out[i])
+    return out.movedim(0, dim)
+
+
+def mean(x: torch.Tensor, dims: Sequence[int], *, keepdim: bool = False) -> torch.Tensor:
+    """Return the mean over `dims` in the accumulator dtype."""
+    return total(x, dims, keepdim=keepdim) / reduced_count(x, dims)
+
+
+def variance(
+    x: torch.Tensor, dims: Sequence[int], correction: float, *, keepdim: bool = False
+) -> torch.Tensor:
+    """Return the two-pass variance over `dims` in the accumulator dtype."""
+    centred = x.to(compute_dtype(x.dtype)) - mean(x, dims, keepdim=True)
+    squares = total(centred.square_(), dims, keepdim=keepdim)
+    return squares / max(reduced_count(x, dims) - correction, 0)
+
+
+def softmax(x: torch.Tensor, dim: int, *, log: bool = False) -> torch.Tensor:
+    """Return the (log-)softmax over `dim` in the accumulator dtype."""
+    shifted = x.to(compute_dtype(x.dtype))
+    shifted = shifted - shifted.amax(dim=dim, keepdim=True)
+    weights = shifted.exp()
+    norm = total(weights, [dim], keepdim=True)
+    return shifted - norm.log() if log else weights / norm
+
+
+def reduced_count(x: torch.Tensor, dims: Sequence[int]) -> int:
+    """Return how many elements a reduction over `dims` combines."""
+    axes = {d % max(x.dim(), 1) for d in dims} or set(range(x.dim()))
+    return math.prod(x.shape[d] for d in axes)
+
+
+def convolution(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *rest: object
+) -> torch.Tensor:
+    """Return `aten.convolution` with input channels accumulated in turn.
+
+    `rest` is stride, padding, dilation, transposed, output padding, groups. Grouped convolutions
+    have short sums and run as they are.
+    """
+    wide = compute_dtype(x.dtype)
+    transposed, groups = rest[3], rest[5]
+    plain = torch.ops.aten.convolution.default
+    if groups != 1:
+        return plain(x, weight, bias, *rest)
+    axis = 0 if transposed else 1
+    out: torch.Tensor | None = None
+    for c in range(0, x.shape[1], _channel_step(x, weight)):
+        stop = c + _channel_step(x, weight)
+        part = plain(
+            x[:, c:stop].to(wide), weight.narrow(axis, c, min(stop, x.shape[1]) - c).to(wide),
+            None, *rest,
+        )
+        out = part if out is None else out.add_(part)
+    assert out is not None
+    if bias is not None:
+        out = out + bias.to(wide).view(-1, *([1] * (x.dim() - 2)))
+    return out.to(x.dtype)
+
+
+def _channel_step(x: torch.Tensor, weight: torch.Tensor) -> int:
+    taps = math.prod(weight.shape[2:])
+    return max(1, math.ceil(x.shape[1] / 256), TENSOR_CORE_K // max(taps, 1))

@@ -1,0 +1,194 @@
+"""A judge's session with one problem: reference, cases, arena, baselines.
+
+Everything secret lives here: seeds, inputs, goldens, bounds. It is built once and serves every
+candidate; the final tier draws new seeds.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from hotloop.core.problem import Problem, ProblemInfo, ProblemKind, Role, Workload
+from hotloop.errors import HotloopError, ProblemError
+from hotloop.worker.cases import CaseBook, cache_budget_bytes
+from hotloop.worker.device import environment
+from hotloop.worker.evaluation import Board
+from hotloop.worker.load import load_problem
+from hotloop.worker.module_host import flatten_outputs
+from hotloop.worker.reference import Draw, Reference, build_reference
+from hotloop.worker.timed import TimedInputs, make_clock_once, secret_seed
+from hotloop.worker.trace import trace_attention, trace_model
+
+SEEDS = 3
+"""Secret seeds of the first profile; every other profile gets one."""
+BASELINE_SAMPLES = 15
+BASELINE_SECONDS = 0.5
+SEARCH_BASELINES = ("eager", "compile", "flex", "flex_max_autotune", "sdpa_flash", "cudnn")
+
+
+@dataclass(slots=True)
+class WorkloadView:
+    """One workload of the problem: its reference, cases and arena."""
+
+    workload: Workload
+    reference: Reference
+    book: CaseBook
+    board: Board
+
+    @classmethod
+    def build(cls, problem: Problem, workload: Workload, device: str) -> WorkloadView:
+        """Load the problem at one workload and compute its cases.
+
+        Raises:
+            ProblemError: the reference is broken, or its inputs do not fit on the device.
+        """
+        loaded = load_problem(problem, device=device, settings=workload.settings)
+        reference = build_reference(loaded)
+        book = CaseBook(reference, workload.name)
+        fill_book(book)
+        draw, _ = book.materialise(book.cases[0])
+        outputs = flatten_outputs(reference.eager(draw))
+        try:
+            board = Board.build(reference, draw, outputs)
+        except MemoryError as exc:
+            raise ProblemError(f"the inputs do not fit on the device: {exc}") from exc
+        return cls(workload, reference, book, board)
+
+    def fresh_book(self) -> CaseBook:
+        """Return cases with seeds that no earlier evaluation used; nothing of them is kept."""
+        book = CaseBook(self.reference, self.workload.name)
+        fill_book(book, keep=False)
+        return book
+
+
+def fill_book(book: CaseBook, *, keep: bool = True) -> None:
+    """Add one case a profile and `SEEDS` for the first, which must work.
+
+    Raises:
+        ProblemError: the first profile is broken.
+    """
+    reference = book.reference
+    left = cache_budget_bytes(reference.loaded.device) if keep else 0
+    first, *others = reference.profiles
+    for profile in [first] * SEEDS + list(others):
+        left -= book.add(profile, secret_seed(), cache_bytes=left)
+
+
+class Session:
+    """Everything a judge knows about one problem."""
+
+    def __init__(self, problem: Problem, device: str, *, isolation: str, tracing: bool = True):
+        start = time.monotonic()
+        self.problem = problem
+        self.device = device
+        self.isolation = isolation
+        nominal = next(w for w in problem.workloads if w.role is Role.NOMINAL)
+        self.nominal = WorkloadView.build(problem, nominal, device)
+        self.others = [w for w in problem.workloads if w.role is not Role.NOMINAL]
+        self._other_views: dict[str, WorkloadView] = {}
+        self.timed: TimedInputs | None = None
+        self.baselines: dict[str, Callable[[], Any]] = {}
+        self.baselines_ms: dict[str, float] = {}
+        self.missing_baselines: dict[str, str] = {}
+        if device == "cuda":
+            self._prepare_timing()
+        self.info = self._describe(time.monotonic() - start, tracing=tracing)
+
+    @property
+    def reference(self) -> Reference:
+        """The reference at the nominal workload."""
+        return self.nominal.reference
+
+    @property
+    def init_args(self) -> tuple[Any, ...]:
+        """Constructor arguments of the candidate's model."""
+        return tuple(self.reference.loaded.init_args or ())
+
+    def views(self, *, held_out: bool) -> list[WorkloadView]:
+        """Return the workloads to check: boundary ones, and held-out ones at the final tier."""
+        wanted = [w for w in self.others if held_out or w.role is not Role.HELD_OUT]
+        for workload in wanted:
+            if workload.name not in self._other_views:
+                self._other_views[workload.name] = WorkloadView.build(
+                    self.problem, workload, self.device
+                )
+        return [self._other_views[w.name] for w in wanted]
+
+    def _prepare_timing(self) -> None:
+        reference = self.reference
+        book = CaseBook(reference, "timed")
+        seed = secret_seed()
+        draw = reference.draw(seed, reference.timed_profile, timed=True)
+        book.add_draw(draw)
+        for name in reference.baseline_names():
+            self._add_baseline(name, draw)
+        oracle = self.baselines.get("flex") or self.baselines["eager"]
+        self.timed = TimedInputs.build(reference, draw, book.cases[0], oracle)
+
+    def _add_baseline(self, name: str, draw: Draw) -> None:
+        if name not in SEARCH_BASELINES:
+            return
+        try:
+            call = self.reference.baseline(name, draw)
+            call()
+            torch.cuda.synchronize()
+        except (HotloopError, RuntimeError) as exc:
+            self.missing_baselines[name] = str(exc).split("\n")[0][:200]
+            return
+        self.baselines[name] = call
+        self.baselines_ms[name] = baseline_ms(call)
+
+    def _describe(self, setup_s: float, *, tracing: bool) -> ProblemInfo:
+        inputs, outputs, parameters = self.reference.specs()
+        attention = graph = None
+        loaded = self.reference.loaded
+        if self.problem.kind is ProblemKind.ATTENTION:
+            attention = trace_attention(loaded)
+        elif tracing:
+            draw, _ = self.nominal.book.materialise(self.nominal.book.cases[0])
+            graph = trace_model(loaded, self.reference.model(draw), draw.inputs)
+        degenerate = self.reference.degenerate()
+        return ProblemInfo(
+            problem_id=self.problem.id,
+            device=self.device,
+            inputs=inputs,
+            outputs=outputs,
+            parameters=parameters,
+            graph=graph,
+            attention=attention,
+            flops=self.reference.flops,
+            io_bytes=self.reference.io_bytes,
+            rankable=not degenerate,
+            notes=(*degenerate, *self.nominal.book.notes),
+            baselines_ms=dict(self.baselines_ms),
+            missing_baselines=dict(self.missing_baselines),
+            setup_s=setup_s,
+            environment=environment(self.device, self.isolation),
+        )
+
+
+def baseline_ms(call: Callable[[], Any]) -> float:
+    """Return the median kernel time of a baseline, cold L2, in this process."""
+    clock = make_clock_once()
+    call()
+    samples: list[float] = []
+    start = time.monotonic()
+    while len(samples) < BASELINE_SAMPLES:
+        samples.append(clock.measure(call)[1].elapsed_ms)
+        if len(samples) >= 5 and time.monotonic() - start > BASELINE_SECONDS:
+            break
+    return statistics.median(samples)
+
+
+def primary_baselines(ms: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the baselines that the final tier interleaves: all but a slow uncompiled eager."""
+    if not ms:
+        return ()
+    fastest = min(ms.values())
+    return tuple(name for name, value in ms.items() if value < 20 * fastest or name == "compile")

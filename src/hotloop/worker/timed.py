@@ -1,0 +1,78 @@
+"""Inputs of timed calls, and what their outputs must be.
+
+One draw whose input values are replaced in place before every call. The state (parameters, captured
+tensors) stays, as it does between calls of a model in use. The trusted outputs come from a legitimate
+implementation on the judge's own copies: compiled FlexAttention for attention, eager for models.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from hotloop.worker.cases import Case
+from hotloop.worker.clock import make_clock
+from hotloop.worker.compare import Bound
+from hotloop.worker.module_host import flatten_outputs
+from hotloop.worker.reference import Draw, Reference
+
+
+@dataclass(slots=True)
+class TimedInputs:
+    """The timed draw of one problem; judge side only."""
+
+    reference: Reference
+    draw: Draw
+    bounds: tuple[Bound, ...]
+    oracle: Callable[[], Any]
+    copy_out_ms: float
+    """What copying one call's outputs takes on this device."""
+
+    @classmethod
+    def build(
+        cls, reference: Reference, draw: Draw, case: Case, oracle: Callable[[], Any]
+    ) -> TimedInputs:
+        """Wrap a draw; measures the cost of copying its outputs."""
+        outputs = flatten_outputs(oracle())
+        return cls(reference, draw, case.bounds, oracle, _copy_ms(outputs))
+
+    def redraw(self, seed: int | None = None) -> int:
+        """Put new input values in place; returns the (secret) seed that draws them again."""
+        seed = secret_seed() if seed is None else seed
+        self.reference.redraw_inputs(self.draw, seed)
+        return seed
+
+    def trusted(self) -> list[torch.Tensor]:
+        """Return the trusted outputs for the values now in place."""
+        return flatten_outputs(self.oracle())
+
+
+def secret_seed() -> int:
+    """Return a seed that nobody outside this process knows, 0 to 2**31 - 1."""
+    return int.from_bytes(os.urandom(4), "big") >> 1
+
+
+def _copy_ms(outputs: list[torch.Tensor]) -> float:
+    clock = make_clock_once()
+    targets = [torch.empty_like(t) for t in outputs]
+
+    def copy() -> None:
+        for target, source in zip(targets, outputs, strict=True):
+            target.copy_(source)
+
+    return statistics.median(clock.measure(copy)[1].elapsed_ms for _ in range(7))
+
+
+_CLOCK: list[Any] = []
+
+
+def make_clock_once() -> Any:
+    """Return this process's clock: CUPTI may be subscribed once a process."""
+    if not _CLOCK:
+        _CLOCK.append(make_clock())
+    return _CLOCK[0]

@@ -1,0 +1,222 @@
+"""The ladder: compile, correctness, performance; the first failing stage is the verdict.
+
+`static` runs before, in the coordinator. A candidate's failure is a verdict; a failure of this
+machine leaves as an `InfraError`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from hotloop.core.candidate import Candidate
+from hotloop.core.units import tflops
+from hotloop.core.verdict import (
+    Correctness,
+    Performance,
+    Stage,
+    Status,
+    Tier,
+    Verdict,
+)
+from hotloop.worker.builds import Build, Builds
+from hotloop.worker.correctness import CorrectnessStage
+from hotloop.worker.device import peaks
+from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.final import FinalTiming, time_final
+from hotloop.worker.performance import CandidateTimer, Timing, describe_share
+from hotloop.worker.session import Session, WorkloadView
+from hotloop.worker.workroom import Workroom
+
+CALL_TIMEOUT_S = {"cuda": 30.0, "cpu": 300.0}
+"""One call. Interpreted kernels on a CPU are some 10,000 times slower."""
+
+
+class Verification:
+    """One candidate on its way up the ladder."""
+
+    def __init__(
+        self, session: Session, room: Workroom, builds: Builds, candidate: Candidate
+    ) -> None:
+        self._session = session
+        self._room = room
+        self._builds = builds
+        self._candidate = candidate
+        self._stage_s: dict[str, float] = {}
+        self._build: Build | None = None
+        self._correctness: Correctness | None = None
+        self._isolation = room.tier
+        self._checks: list[str] = []
+
+    def run(self, tier: Tier) -> Verdict:
+        """Return the verdict.
+
+        Raises:
+            InfraError: the machine is at fault.
+        """
+        try:
+            self._compile()
+            gpu_start = time.monotonic()
+            try:
+                return self._judge(tier)
+            finally:
+                self._stage_s["gpu"] = time.monotonic() - gpu_start
+        except Failed as failed:
+            return self._verdict(
+                tier, failed.status, failed.stage, failed.evidence.message,
+                evidence=failed.evidence,
+            )
+
+    def _compile(self) -> None:
+        start = time.monotonic()
+        self._build = self._builds.get(self._candidate)
+        self._stage_s["compile_wait"] = time.monotonic() - start
+        self._stage_s["compile"] = self._build.seconds
+        if self._build.failure is not None:
+            raise self._build.failure
+
+    def _judge(self, tier: Tier) -> Verdict:
+        session = self._session
+        final = tier is Tier.FINAL
+        deterministic = True
+        cases = []
+        for view in (*session.views(held_out=final), session.nominal):
+            evaluation = self._start(view)
+            try:
+                stage = self._check(view, evaluation, final=final)
+                deterministic &= bool(stage.deterministic)
+                cases += stage.results
+                self._correctness = Correctness(cases=tuple(cases), deterministic=deterministic)
+                if view is session.nominal and session.device == "cuda":
+                    return self._time(evaluation, tier)
+            finally:
+                evaluation.close()
+        return self._verdict(
+            tier, Status.PASSED, Stage.CORRECTNESS, "correct on every checked input"
+        )
+
+    def _start(self, view: WorkloadView) -> Evaluation:
+        assert self._build is not None
+        start = time.monotonic()
+        evaluation = Evaluation.start(self._room, view.board, self._candidate, self._build.folder)
+        self._isolation = str(evaluation.child.cage.tier)
+        try:
+            first = view.book.cases[0]
+            view.board.write_state(view.book.materialise(first)[0])
+            evaluation.load(tuple(view.reference.loaded.init_args or ()))
+        except BaseException:
+            evaluation.close()
+            raise
+        self._add("load", start)
+        return evaluation
+
+    def _check(
+        self, view: WorkloadView, evaluation: Evaluation, *, final: bool
+    ) -> CorrectnessStage:
+        start = time.monotonic()
+        stage = CorrectnessStage(evaluation)
+        books = [view.fresh_book()] if final else [view.book]
+        self._checks += [f"correctness:{view.workload.name}", "inputs_unmodified", "repeats"]
+        try:
+            stage.run(books, CALL_TIMEOUT_S[self._session.device])
+        finally:
+            self._correctness = Correctness(
+                cases=tuple(stage.results), deterministic=stage.deterministic
+            )
+            self._add("correctness", start)
+        return stage
+
+    def _time(self, evaluation: Evaluation, tier: Tier) -> Verdict:
+        start = time.monotonic()
+        assert self._session.timed is not None
+        timer = CandidateTimer(evaluation, self._session.timed)
+        timer.start()
+        timing = timer.measure()
+        self._checks += ["timed_outputs", "wall_check"]
+        final = None
+        if tier is Tier.FINAL:
+            final = time_final(self._session, self._room, evaluation, timing)
+            self._checks += ["interleaved_baselines"]
+        self._add("performance", start)
+        return self._timed_verdict(tier, timer, timing, final, evaluation)
+
+    def _timed_verdict(
+        self, tier: Tier, timer: CandidateTimer, timing: Timing, final: FinalTiming | None,
+        evaluation: Evaluation,
+    ) -> Verdict:
+        assert self._correctness is not None
+        checked = timer.calls_checked + (final.calls_checked if final else 0)
+        self._correctness = Correctness(
+            cases=self._correctness.cases,
+            deterministic=self._correctness.deterministic,
+            timed_calls_checked=checked,
+        )
+        performance = self._performance(timing, final, evaluation)
+        return self._verdict(
+            tier, Status.PASSED, Stage.PERFORMANCE, "correct and timed",
+            performance=performance, mode=final.mode if final else None,
+        )
+
+    def _performance(
+        self, timing: Timing, final: FinalTiming | None, evaluation: Evaluation
+    ) -> Performance:
+        info = self._session.info
+        measured = final.candidate if final else timing
+        baselines = final.baselines_ms if final else dict(info.baselines_ms)
+        latency_ms = measured.median_ms
+        dtype = info.outputs[0].dtype
+        return Performance(
+            latency_ms=latency_ms,
+            spread_ms=measured.spread_ms,
+            samples=len(measured.samples),
+            timer=measured.timer,
+            l2="cold" if measured.timer != "wall" else "warm",
+            wall_check_ms=timing.wall_check_ms,
+            prepare_ms=evaluation.prepare_ms[-1] if evaluation.prepare_ms else None,
+            peak_memory_bytes=timing.peak_memory_bytes,
+            baselines=baselines,
+            speedup={name: ms / latency_ms for name, ms in baselines.items()},
+            speedup_ci=final.speedup_ci if final else {},
+            roofline_frac=describe_share(info.flops, info.io_bytes, latency_ms, peaks(dtype)),
+            tflops=tflops(info.flops, latency_ms) if info.flops else None,
+        )
+
+    def _add(self, name: str, start: float) -> None:
+        self._stage_s[name] = self._stage_s.get(name, 0.0) + time.monotonic() - start
+
+    def _verdict(
+        self, tier: Tier, status: Status, stage: Stage, message: str, **fields: Any
+    ) -> Verdict:
+        session = self._session
+        return Verdict(
+            status=status,
+            stage=stage,
+            message=message,
+            candidate_id=self._candidate.id,
+            problem_id=session.problem.id,
+            tier=tier,
+            device=session.device,
+            isolation=self._isolation,
+            precision_policy=session.problem.policy.precision,
+            shape_scope=session.problem.policy.shape_scope,
+            deterministic=self._correctness.deterministic if self._correctness else None,
+            correctness=self._correctness,
+            resources=self._build.resources if self._build else (),
+            checks=tuple(dict.fromkeys(self._checks)),
+            stage_s=_rounded(self._stage_s),
+            environment=session.info.environment,
+            **fields,
+        )
+
+
+def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in seconds.items()}
+
+
+def release_memory() -> None:
+    """Give cached device memory back between evaluations, so that candidates find it free."""
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()

@@ -1,0 +1,96 @@
+"""Where untrusted children live: their folders, cages and zygotes.
+
+One folder a candidate, below a temporary root that only the judge may list. On `cpu` two zygotes
+run, because Triton decides at import whether it interprets: one for candidates (interpreter), one
+for compile lanes. On `cuda` one serves both.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotloop import sandbox
+from hotloop.worker.children import Child, Zygote
+
+UNPRIVILEGED_UID = 60001
+"""First of a range that no distribution assigns (between login users and `nobody`); one a GPU."""
+
+CANDIDATE_LIMITS = sandbox.Limits(
+    data_bytes=64 << 30, processes=512, file_bytes=4 << 30, open_files=4096, cpu_s=None
+)
+"""RLIMIT_DATA that torch, CUDA and Triton survive: docs/decisions/001."""
+LANE_LIMITS = sandbox.Limits(
+    data_bytes=16 << 30, processes=128, file_bytes=1 << 30, open_files=1024, cpu_s=300
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One candidate's folder."""
+
+    folder: Path
+    cage: sandbox.CageSpec
+
+
+class Workroom:
+    """Makes folders and children for one judge."""
+
+    def __init__(self, device: str, *, tier: str, gpu: int | None) -> None:
+        self.device = device
+        self.tier = tier
+        self._gpu = gpu
+        self._uid = UNPRIVILEGED_UID + (gpu or 0) if os.geteuid() == 0 else None
+        self._root = Path(tempfile.mkdtemp(prefix="hotloop-"))
+        self._root.chmod(0o711)  # children pass through, only the judge lists
+        self._count = 0
+        self._runs = Zygote(interpret=device == "cpu")
+        self._builds = Zygote(interpret=False) if device == "cpu" else self._runs
+
+    def folder(self, name: str) -> Path:
+        """Make an empty folder for one candidate; the cage makes its user the owner."""
+        self._count += 1
+        folder = self._root / f"{self._count:05d}-{name}"
+        folder.mkdir(mode=0o700)
+        return folder
+
+    def start_candidate(self, folder: Path, arena_fd: int | None) -> Child:
+        """Fork a candidate process that may use the GPU."""
+        spec = self._cage(folder, gpu=self._gpu, limits=CANDIDATE_LIMITS)
+        return Child(self._runs, "candidate", spec, env=self._environment(folder, {}),
+                     arena_fd=arena_fd)
+
+    def start_lane(self, folder: Path) -> Child:
+        """Fork a compile lane: no GPU."""
+        spec = self._cage(folder, gpu=None, limits=LANE_LIMITS)
+        return Child(self._builds, "lane", spec, env=self._environment(folder, {}))
+
+    def discard(self, folder: Path) -> None:
+        """Remove a candidate's folder; only after its processes are dead."""
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """End the zygotes and remove everything. Idempotent."""
+        self._runs.close()
+        if self._builds is not self._runs:
+            self._builds.close()
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    def _cage(
+        self, folder: Path, *, gpu: int | None, limits: sandbox.Limits
+    ) -> sandbox.CageSpec:
+        paths = sandbox.default_paths(gpu)
+        return sandbox.CageSpec(
+            tier=sandbox.Tier(self.tier), work_dir=str(folder), read_paths=paths.read,
+            write_paths=paths.write, gpu=gpu, drop_uid=self._uid, limits=limits,
+        )
+
+    def _environment(self, folder: Path, extra: Mapping[str, str]) -> dict[str, str]:
+        env = sandbox.scrubbed_environment(str(folder), extra=dict(extra))
+        if self.device == "cpu":
+            env["TRITON_INTERPRET"] = "1"
+        return env

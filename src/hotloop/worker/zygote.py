@@ -1,0 +1,134 @@
+"""The zygote: torch and triton imported, no CUDA context, exactly one thread; it forks children.
+
+Importing torch and triton costs seconds, a fork of this process milliseconds. The judge asks for a
+child over a socket and passes the child's own control socket, output pipe and arena along. The
+zygote holds nothing secret: it is started with a scrubbed environment, and everything that a
+candidate may know arrives over its control socket.
+
+    judge -> zygote   {"id", "role": "candidate" | "lane", "cage": CageSpec, "env": {...}}
+                      with descriptors [control, output, arena?]
+    zygote -> judge   {"ready"}, {"id", "pid"}, {"exited": pid, "status": wait status, "swept": n}
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from typing import Any
+
+from hotloop import sandbox
+from hotloop.worker.channel import Channel, ChannelClosed
+
+
+def main() -> None:
+    """Serve fork requests on the inherited socket until the judge closes it."""
+    fd = int(sys.argv[1])
+    interpret = os.environ.get("TRITON_INTERPRET") == "1"
+    channel = Channel(socket.socket(fileno=fd))
+    _import_heavy(interpret)
+    sandbox.become_subreaper()
+    threads = threading.active_count()
+    channel.send({"ready": True, "threads": threads, "kernel_threads": _kernel_threads()})
+    _serve(channel)
+
+
+def _import_heavy(interpret: bool) -> None:
+    # Everything a child needs is imported here, once; the children inherit it.
+    import torch
+    import triton
+    import triton.language  # noqa: F401
+
+    from hotloop.worker import candidate, lane  # noqa: F401
+
+    torch.set_num_threads(1)
+    if interpret:
+        from hotloop.worker import interpreter
+
+        interpreter.install()
+    else:
+        import triton.compiler  # noqa: F401
+    assert not torch.cuda.is_initialized(), triton.__version__
+
+
+def _kernel_threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def _serve(channel: Channel) -> None:
+    children: dict[int, int] = {}  # pidfd -> pid
+    poller = select.poll()
+    poller.register(channel.sock, select.POLLIN | select.POLLHUP)
+    while True:
+        for fd, _ in poller.poll(1000):
+            if fd == channel.sock.fileno():
+                try:
+                    message, fds = channel.receive()
+                except ChannelClosed:
+                    _kill_all(children)
+                    return
+                pid = _fork_child(channel, message, fds)
+                pidfd = os.pidfd_open(pid)
+                children[pidfd] = pid
+                poller.register(pidfd, select.POLLIN)
+                channel.send({"id": message["id"], "pid": pid})
+            elif fd in children:
+                poller.unregister(fd)
+                pid = children.pop(fd)
+                os.close(fd)
+                _, status = os.waitpid(pid, 0)
+                swept = sandbox.sweep(keep=frozenset(children.values()))
+                channel.send({"exited": pid, "status": status, "swept": swept})
+
+
+def _kill_all(children: dict[int, int]) -> None:
+    for pid in children.values():
+        os.kill(pid, signal.SIGKILL)
+    sandbox.sweep(keep=frozenset())
+
+
+def _fork_child(channel: Channel, message: dict[str, Any], fds: list[int]) -> int:
+    pid = os.fork()
+    if pid:
+        for fd in fds:
+            os.close(fd)
+        return pid
+    code = 70  # EX_SOFTWARE: the child never got as far as an exit code of its own
+    try:
+        channel.close()
+        code = _run_child(message, fds)
+    except BaseException as exc:  # noqa: BLE001  a forked child must never return into the zygote
+        print(f"hotloop child: {type(exc).__name__}: {exc}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(code)
+
+
+def _run_child(message: dict[str, Any], fds: list[int]) -> int:
+    control, output, *rest = fds
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.environ.clear()
+    os.environ.update(message["env"])
+    spec = sandbox.CageSpec.from_json(message["cage"])
+    os.chdir(spec.work_dir)
+    if spec.tier is sandbox.Tier.NAMESPACES:
+        sandbox.enter_namespaces(spec)
+    report = sandbox.enter(spec, keep_fds=(0, 1, 2, control, *rest))
+    channel = Channel(socket.socket(fileno=control))
+    channel.send({"cage": report.to_json()})
+    if message["role"] == "lane":
+        from hotloop.worker import lane
+
+        return lane.serve(channel)
+    from hotloop.worker import candidate
+
+    return candidate.serve(channel, rest[0] if rest else None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Each static rule refuses its cheat and lets the honest kernel pass."""
+
+import pytest
+
+from hotloop.core.candidate import Candidate, SourceFile
+from hotloop.core.problem import Policy
+from hotloop.verify.static_rules import check_candidate
+
+HONEST = '''
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        double[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), BLOCK=128)
+        return y
+'''
+
+
+def rule_of(text: str, **policy: str) -> str | None:
+    candidate = Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
+    found = check_candidate(candidate, Policy(**policy))
+    return found.rule if found else None
+
+
+def test_honest_kernel_passes_under_every_policy():
+    assert rule_of(HONEST) is None
+    assert rule_of(HONEST, library_calls="none") is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("import torch, triton", "import torch, triton, ctypes", "banned_import"),
+        ("import torch, triton", "import torch, triton\nfrom gc import get_objects", "banned_import"),
+        ("import torch, triton", "import torch, triton\nfrom torch import compile", "banned_import"),
+        ("y = torch.empty_like(x)", "y = torch.empty_like(x); torch.cuda.Stream()", "banned_name"),
+        ("y = torch.empty_like(x)", "y = eval('x')", "banned_name"),
+        ("torch.nn.Module", "Model", "inheritance"),
+        ("        return y", "        try:\n            return y\n        except E:\n            return x",
+         "try_except"),
+        ("double[(triton.cdiv(x.numel(), 128),)]", "print", "no_kernel"),
+        ("@triton.jit", "", "no_kernel"),
+        ("class ModelNew", "class Other", "no_kernel"),
+        ("        return y", "        return y  # cudaMallocManaged", "banned_name"),
+    ],
+)
+def test_cheat_is_refused(old, new, rule):
+    assert old in HONEST
+    assert rule_of(HONEST.replace(old, new)) == rule
+
+
+def test_library_call_is_refused_only_where_the_policy_says_so():
+    text = HONEST.replace("        return y", "        return torch.matmul(y, y)")
+    assert rule_of(text, library_calls="none") == "library_call"
+    assert rule_of(text, library_calls="anchored") is None
+
+
+def test_dot_inside_a_kernel_is_no_library_call():
+    text = HONEST.replace("2 * tl.load", "tl.load").replace("n, BLOCK", "n, BLOCK")
+    text = text.replace("i < n)\n\nclass", "i < n)\n    z = x @ y\n\nclass")
+    assert rule_of(text, library_calls="none") is None
+
+
+def test_empty_source_is_no_code():
+    assert rule_of("  \n") == "no_code"
+
+
+def test_source_that_does_not_parse_is_left_to_the_compiler():
+    assert rule_of("def broken(:\n") is None
+
+
+def test_finding_names_file_and_line():
+    candidate = Candidate(
+        language="triton",
+        sources=(SourceFile(path="kernel.py", text=HONEST + "\nimport socket\n"),),
+    )
+    found = check_candidate(candidate, Policy())
+    assert found is not None
+    assert "kernel.py line" in found.message
+    assert found.line == HONEST.count("\n") + 2
+
+
+@pytest.mark.parametrize("name", ["cudaMallocManaged", "cuMulticastCreate", "cudaDeviceSetLimit"])
+def test_cuda_identifiers(name):
+    def rule(text: str) -> str | None:
+        source = SourceFile(path="kernel.cu", text=text)
+        candidate = Candidate(language="cuda", sources=(source,), entry="kernel.cu")
+        found = check_candidate(candidate, Policy())
+        return found.rule if found else None
+
+    assert rule(f"void f() {{ {name}(0); }}") == "banned_name"
+    assert rule(f"// {name}\n/* {name} */ __global__ void f() {{}}") is None
+
+
+def test_language_outside_the_policy():
+    assert rule_of(HONEST, languages=("cuda",)) == "language"
