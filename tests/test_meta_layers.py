@@ -23,8 +23,9 @@ MAY_SEE = {
     "engine": {"core", "errors"},
     "report": {"core", "errors"},
     "testing": {"core", "errors", "registry"},
-    "api": EVERYTHING,
-    "cli": EVERYTHING | {"hotloop"},
+    "plan": EVERYTHING - {"api"},
+    "api": EVERYTHING | {"plan"},
+    "cli": EVERYTHING | {"plan", "hotloop"},
     "__main__": {"cli"},
     "hotloop": {"api", "core", "errors"},
 }

@@ -6,88 +6,24 @@ engine meet here and know nothing of each other. Nothing here prints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from hotloop import registry
-from hotloop.core.attempt import Budget, RunSpec
 from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.event import Listener
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Generator
-from hotloop.core.record import digest, from_json
-from hotloop.core.units import parse_duration_s
+from hotloop.core.record import from_json
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine import Parts, RunResult, StopFlag, run_search
 from hotloop.errors import ConfigError
-from hotloop.problems import load_problem_spec
+from hotloop.plan import BEST_FOLDER, SearchPlan, Settings, find_problem, plan_search
 from hotloop.report.best import BestResult, write_best
 from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import SqliteStore
 from hotloop.verify import LocalVerifier, find_device
 
-BUILTIN = "builtin"
-BEST_FOLDER = "best"
 LANGUAGE_OF_SUFFIX = {".py": "triton", ".cu": "cuda"}
-
-Settings = Mapping[str, int | float | str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchPlan:
-    """A search with everything resolved and nothing started."""
-
-    problem: Problem
-    spec: RunSpec
-    folder: Path
-    min_isolation: str
-
-    @property
-    def device(self) -> str:
-        """`cuda` or `cpu`."""
-        return self.spec.device
-
-
-def plan_search(
-    problem: str | Path | Problem,
-    *,
-    budget: str | float = "15m",
-    device: str = "auto",
-    out: str | Path | None = None,
-    settings: Settings | None = None,
-    data: str | Path | None = None,
-    max_candidates: int | None = None,
-    strategy: str = "tune",
-    seed: int = 0,
-    min_isolation: str = "T1",
-) -> SearchPlan:
-    """Resolve the options of `optimize`; see there.
-
-    Raises:
-        ConfigError: an option or the problem file is wrong.
-        DeviceLost: `cuda` was asked for and there is no GPU.
-    """
-    limits = _budget(budget, max_candidates)
-    registry.load("hotloop.strategies", strategy)  # an unknown name is found before any work
-    where = find_device(device)
-    found = _problem(problem, device=where, settings=settings, data=data)
-    spec = RunSpec(
-        problem_id=found.id,
-        problem_name=found.name,
-        generator=BUILTIN,
-        strategy=strategy,
-        device=where,
-        language="triton",
-        budget=limits,
-        seed=seed,
-    )
-    return SearchPlan(
-        problem=found,
-        spec=spec,
-        folder=_default_folder(spec) if out is None else Path(out),
-        min_isolation=min_isolation,
-    )
 
 
 def run_plan(
@@ -95,7 +31,6 @@ def run_plan(
     *,
     listen: Listener = lambda event: None,
     stop: StopFlag | None = None,
-    reproduce: str = "",
 ) -> RunResult:
     """Run a plan, or go on with it where its folder left off, and write `best/` if one passed.
 
@@ -104,7 +39,7 @@ def run_plan(
     """
     with SqliteStore(plan.folder) as store:
         verifier = LocalVerifier(
-            plan.device, min_isolation=plan.min_isolation, log_path=plan.folder / "judge.log"
+            plan.spec.device, min_isolation=plan.min_isolation, log_path=plan.folder / "judge.log"
         )
         try:
             parts = Parts(
@@ -117,7 +52,7 @@ def run_plan(
         finally:
             verifier.close()
         if result.passed:
-            write_best(plan.folder / BEST_FOLDER, _best(plan, store, result, reproduce))
+            write_best(plan.folder / BEST_FOLDER, _best(plan, store, result))
     return result
 
 
@@ -201,7 +136,7 @@ def verify(
     """
     where = find_device(device)
     wanted = _tier(tier, where)
-    found = _problem(problem, device=where, settings=settings, data=data)
+    found = find_problem(problem, device=where, settings=settings, data=data)
     kernel = candidate if isinstance(candidate, Candidate) else read_candidate(Path(candidate))
     verifier = LocalVerifier(where, min_isolation=min_isolation)
     try:
@@ -238,31 +173,7 @@ def read_candidate(path: Path) -> Candidate:
     except UnicodeDecodeError as exc:
         raise ConfigError(f"{path}: expected UTF-8 text: {exc.reason} at {exc.start}") from exc
     entry = f"kernel{path.suffix}"
-    return Candidate(
-        language=language, sources=(SourceFile(path=entry, text=text),), entry=entry
-    )
-
-
-def _problem(
-    problem: str | Path | Problem,
-    *,
-    device: str,
-    settings: Settings | None,
-    data: str | Path | None,
-) -> Problem:
-    if isinstance(problem, Problem):
-        return problem
-    return load_problem_spec(problem, device=device, data=data, settings=settings)
-
-
-def _budget(budget: str | float, max_candidates: int | None) -> Budget:
-    try:
-        wall_s = parse_duration_s(str(budget))
-    except ValueError as exc:
-        raise ConfigError(f"--budget: {exc}") from exc
-    if max_candidates is not None and max_candidates < 1:
-        raise ConfigError(f"--max-candidates: expected a number from 1, got {max_candidates}")
-    return Budget(wall_s=wall_s, max_candidates=max_candidates)
+    return Candidate(language=language, sources=(SourceFile(path=entry, text=text),), entry=entry)
 
 
 def _tier(tier: str | None, device: str) -> Tier:
@@ -275,26 +186,22 @@ def _tier(tier: str | None, device: str) -> Tier:
     return Tier(tier)
 
 
-def _default_folder(spec: RunSpec) -> Path:
-    """Return the same folder for the same search, so that the same command goes on."""
-    key = [spec.problem_id, spec.generator, spec.strategy, spec.device, spec.language, spec.seed]
-    return Path("runs") / f"{spec.problem_name.replace('/', '-')}-{digest(key)[:8]}"
-
-
 def _generator(name: str) -> Generator:
     made: Generator = registry.load("hotloop.generators", name)()
     return made
 
 
-def _best(plan: SearchPlan, store: SqliteStore, result: RunResult, reproduce: str) -> BestResult:
+def _best(plan: SearchPlan, store: SqliteStore, result: RunResult) -> BestResult:
     attempt = next(a for a in result.attempts if a.id == result.best_attempt_id)
     verdict = result.final or result.fast
-    assert verdict is not None and attempt.candidate_id is not None, "a result that passed has both"
+    assert verdict is not None, "a result that passed has a verdict"
+    assert attempt.candidate_id is not None, "an attempt that passed has a candidate"
     info = from_json(ProblemInfo, store.notes("setup")[-1]["info"])
     return BestResult(
         problem=plan.problem,
         info=info,
         candidate=store.candidate(attempt.candidate_id),
         verdict=verdict,
-        reproduce=reproduce or f"hotloop optimize {plan.problem.name} --seed {plan.spec.seed}",
+        verify_command=plan.verify_command(),
+        search_command=plan.search_command(),
     )

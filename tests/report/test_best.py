@@ -58,7 +58,8 @@ def result_of(source, kernel, *, kind=ProblemKind.ATTENTION, info=None, performa
     )  # fmt: skip
     return BestResult(
         problem=problem, info=info(problem), candidate=candidate, verdict=verdict,
-        reproduce="hotloop optimize relative.py --seed 3",
+        verify_command="hotloop verify relative.py kernel.py",
+        search_command="hotloop optimize relative.py --seed 3",
     )  # fmt: skip
 
 
@@ -91,7 +92,9 @@ def test_the_folder_holds_everything_a_reader_needs(tmp_path):
         "kernel.py", "problem.py", "test_kernel.py", "benchmark.py", "verdict.json", "README.md",
     }  # fmt: skip
     assert (folder / "kernel.py").read_text() == RELATIVE_KERNEL
-    assert "hotloop optimize relative.py --seed 3" in (folder / "README.md").read_text()
+    readme = (folder / "README.md").read_text()
+    assert "Reproduce it: `hotloop verify relative.py kernel.py`" in readme
+    assert "hotloop optimize relative.py --seed 3" in readme
     verdict = from_json(Verdict, json.loads((folder / "verdict.json").read_text()))
     assert verdict.passed
 
@@ -116,7 +119,8 @@ def test_a_candidate_file_outside_the_folder_is_refused(tmp_path):
                 info=result.info,
                 candidate=escape,
                 verdict=result.verdict,
-                reproduce="",
+                verify_command="",
+                search_command="",
             ),  # fmt: skip
         )
     assert not (tmp_path / "x.py").exists()

@@ -1,12 +1,13 @@
 """Run a function in a cage, or outside of one, always below a parent that may be lost.
 
-Three processes: the test runner, a sacrificial parent, and its child that runs the function. Attacks
-aim at the sacrificial parent, so whatever they achieve cannot reach the runner.
+Three processes: the test runner, a sacrificial parent, and its child that runs the function.
+Attacks aim at the sacrificial parent, so whatever they achieve cannot reach the runner.
 """
 
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import pickle
@@ -72,14 +73,17 @@ def run_below_parent(
     reader, writer = os.pipe()
     parent = os.fork()
     if parent == 0:
+        gc.disable()  # a collection would copy every page of the runner
         os.close(reader)
         _be_the_parent(function, spec, start_uid, writer)
     os.close(writer)
     try:
         data = _read_all(reader)
+    except AssertionError:
+        kill_tree(parent)
+        raise
     finally:
         os.close(reader)
-        kill_tree(parent)
         os.waitpid(parent, 0)
     kind, value, report, status = _decode(data)
     if kind == "error":
@@ -157,7 +161,7 @@ def _be_the_child(
         value = attempt(lambda: function(parent))
         os.write(writer, pickle.dumps(("value", value, report, 0)))
         code = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001  whatever it is, the runner must hear of it
         os.write(writer, pickle.dumps(("error", traceback.format_exc(), None, 0)))
     finally:
         os._exit(code)

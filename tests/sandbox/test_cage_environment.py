@@ -43,5 +43,7 @@ def test_additions_win() -> None:
 def test_a_process_starts_with_it(polluted: None, work_dir: str) -> None:
     code = "import tempfile, os; print(open('/proc/self/environ').read().count('planted'))"
     environment = scrubbed_environment(work_dir)
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, check=True
+    )
     assert done.stdout == b"0\n"

@@ -64,5 +64,8 @@ def test_default_paths_name_one_gpu_only() -> None:
 
 def test_default_paths_keep_homes_closed() -> None:
     paths = default_paths(None)
-    assert not {"/", "/home", "/root", "/tmp", "/var", "/dev", "/dev/shm"} & {*paths.read, *paths.write}
+    assert not {"/", "/home", "/root", "/tmp", "/var", "/dev", "/dev/shm"} & {
+        *paths.read,
+        *paths.write,
+    }
     assert "/proc" not in paths.write

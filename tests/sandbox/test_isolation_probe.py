@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import os
+import struct
+import tempfile
 
 from caging import Cage, run_outside, spec_for
 
@@ -30,7 +34,7 @@ def test_weaker_machine_gets_a_weaker_answer_with_its_reason(needs_t1: None, wor
     """Inside T1 namespaces cannot be made: the best cage there is another T1."""
 
     def inside(_: int) -> tuple[str, bool, tuple[str, ...]]:
-        os.environ["TMPDIR"] = f"{work_dir}/tmp"
+        tempfile.tempdir = f"{work_dir}/tmp"
         found = probe()
         return found.best_tier, found.user_namespaces, found.missing
 
@@ -51,16 +55,15 @@ def test_without_landlock_nothing_is_promised(work_dir: str) -> None:
     tier, missing = run_outside(inside)
     assert tier == "T0"
     assert any(line.startswith("Landlock: not enabled") for line in missing)
-    assert any(line.startswith("T1: expected 64-bit x86 with seccomp and Landlock") for line in missing)
+    assert any(
+        line.startswith("T1: expected 64-bit x86 with seccomp and Landlock") for line in missing
+    )
 
 
 def hide_landlock() -> None:
     """Install a filter under which landlock_create_ruleset (444) does not exist."""
-    import ctypes
-    import errno
-    import struct
-
-    program = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (6, 0, 0, 0x50000 | errno.ENOSYS), (6, 0, 0, 0x7FFF0000)]
+    load, refuse, allow = (0x20, 0, 0, 0), (6, 0, 0, 0x50000 | errno.ENOSYS), (6, 0, 0, 0x7FFF0000)
+    program = [load, (0x15, 0, 1, 444), refuse, allow]
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *i) for i in program))
     header = ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(code)))
     kernel.prctl(kernel.PR_SET_SECCOMP, 2, ctypes.addressof(header))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hotloop.sandbox import OutputCollector, sanitise
@@ -98,6 +98,7 @@ def test_sanitise(raw: str, clean: str) -> None:
     assert sanitise(raw) == clean
 
 
+@settings(database=None)
 @given(st.text(st.sampled_from("\x1b\x07\x9b\x9c\x9d\x90[]P\\;0m\r\nab")))
 def test_no_control_code_survives(text: str) -> None:
     clean = sanitise(text)

@@ -30,12 +30,13 @@ HARMLESS_ARGUMENTS: dict[str, tuple[int, ...]] = {
     "io_uring_setup": (1, 0), "add_key": (0, 0, 0, 0, 0), "keyctl": (BAD, 0, 0, 0, 0),
     "perf_event_open": (0, 0, 0, BAD, 0), "fanotify_mark": (BAD, 0, 0, BAD, 0),
     "chmod": (0, 0), "fchmod": (BAD, 0), "fchmodat": (BAD, 0, 0), "chown": (0, 0, 0),
-    "fchown": (BAD, 0, 0), "utime": (0, 0), "utimensat": (BAD, 0, 0, BAD), "setxattr": (0, 0, 0, 0, 0),
+    "fchown": (BAD, 0, 0), "utime": (0, 0), "utimensat": (BAD, 0, 0, BAD),
+    "setxattr": (0, 0, 0, 0, 0),
     "fsetxattr": (BAD, 0, 0, 0, 0), "removexattr": (0, 0),
     "shmget": (0, 0, 0), "semget": (0, BAD, 0), "msgget": (1, 0), "mq_open": (0, 0, 0, 0),
     "connect": (BAD, 0, 0), "accept": (BAD, 0, 0), "accept4": (BAD, 0, 0, 0),
 }  # fmt: skip
-"""Calls with arguments that the kernel itself refuses for another reason, or that change nothing."""
+"""Arguments that the kernel itself refuses for another reason, or that change nothing."""
 
 ROOT_OUTSIDE = {"chroot", "mount", "fsopen", "open_tree", "setns", "perf_event_open"}
 """The kernel says EPERM to a plain user without any cage."""
@@ -218,7 +219,8 @@ def test_death_with_the_parent_cannot_be_given_up(cage: Cage) -> None:
         )
     )
     assert answers == {
-        "give up": "EPERM", "ask for a mild one": "EPERM", "same again": "ok", "name a thread": "ok",
+        "give up": "EPERM", "ask for a mild one": "EPERM",
+        "same again": "ok", "name a thread": "ok",
     }  # fmt: skip
 
 
@@ -230,7 +232,10 @@ def fake_typing(_: int) -> dict[str, str]:
     letter = ctypes.create_string_buffer(b"x")
     push = (table.IOCTL, reader, 0x5412, ctypes.addressof(letter))
     return attempts(
-        {"TIOCSTI": lambda: kernel.syscall(*push), "FIONBIO": lambda: os.set_blocking(reader, False)}
+        {
+            "TIOCSTI": lambda: kernel.syscall(*push),
+            "FIONBIO": lambda: os.set_blocking(reader, False),
+        }
     )
 
 

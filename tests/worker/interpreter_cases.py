@@ -5,6 +5,8 @@ A program, not a test module: the interpreter must be chosen before triton is im
 error text or null, from its standard output.
 """
 
+# ruff: noqa: E402  the environment decides how triton is imported
+
 from __future__ import annotations
 
 import json
@@ -57,7 +59,7 @@ def same(got: torch.Tensor, expected: torch.Tensor) -> None:
 def refuses(error: type[BaseException], text: str, run: Callable[[], object]) -> None:
     try:
         run()
-    except Exception as raised:
+    except Exception as raised:  # noqa: BLE001  the type is what is checked
         cause = interpreter.cause_of(raised)
         assert isinstance(cause, error), f"expected {error.__name__}, got {cause!r}"
         assert text in str(cause), f"expected {text!r} in {cause}"
@@ -286,8 +288,11 @@ def branch_on_block_kernel(x, BLOCK: tl.constexpr):
 
 @case
 def a_branch_on_a_block_is_an_error() -> None:
-    run = lambda: branch_on_block_kernel[(1,)](torch.zeros(4), BLOCK=4)
-    refuses(ValueError, "scalar condition", run)
+    refuses(
+        ValueError,
+        "scalar condition",
+        lambda: branch_on_block_kernel[(1,)](torch.zeros(4), BLOCK=4),
+    )
 
 
 # --- casts ---
@@ -375,7 +380,10 @@ def reduce_kernel(x, out, which, R: tl.constexpr, C: tl.constexpr):
     tl.store(out + 2 * R + r, tl.min(block, axis=1))
     tl.store(which + r, tl.argmax(block, axis=1))
     tl.store(which + R + r, tl.argmin(block, axis=1))
-    tl.store(out + 3 * R + r, tl.max(tl.max(block, axis=0, keep_dims=True)) + tl.zeros((R,), x.dtype.element_ty))
+    tl.store(
+        out + 3 * R + r,
+        tl.max(tl.max(block, axis=0, keep_dims=True)) + tl.zeros((R,), x.dtype.element_ty),
+    )
 
 
 @each(dtype=[*FLOATS, torch.int32])
@@ -404,7 +412,9 @@ def combine_welford(mean_a, m2_a, n_a, mean_b, m2_b, n_b):
 @triton.jit
 def welford_kernel(x, out, C: tl.constexpr):
     values = tl.load(x + tl.arange(0, C))
-    mean, m2, n = tl.reduce((values, tl.zeros_like(values), tl.full((C,), 1.0, tl.float32)), 0, combine_welford)
+    mean, m2, n = tl.reduce(
+        (values, tl.zeros_like(values), tl.full((C,), 1.0, tl.float32)), 0, combine_welford
+    )
     tl.store(out, mean)
     tl.store(out + 1, m2 / n)
 
@@ -461,7 +471,9 @@ def sort(dtype: torch.dtype) -> None:
 @triton.jit
 def atomic_kernel(at, x, out, n, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.atomic_add(out + tl.load(at + i, mask=i < n, other=0), tl.load(x + i, mask=i < n), mask=i < n)
+    tl.atomic_add(
+        out + tl.load(at + i, mask=i < n, other=0), tl.load(x + i, mask=i < n), mask=i < n
+    )
 
 
 @each(dtype=[*FLOATS, torch.int32])
@@ -501,7 +513,10 @@ def host_descriptor(dtype: torch.dtype) -> None:
     x = torch.randn(40, 56).to(dtype)  # no multiple of the block: the border is padded and dropped
     out = torch.zeros_like(x)
     copy_by_host_descriptor[(3, 2)](
-        TensorDescriptor.from_tensor(x, [16, 32]), TensorDescriptor.from_tensor(out, [16, 32]), 16, 32
+        TensorDescriptor.from_tensor(x, [16, 32]),
+        TensorDescriptor.from_tensor(out, [16, 32]),
+        16,
+        32,
     )
     same(out, x * 2)
 
@@ -575,19 +590,29 @@ def libdevice_agrees_with_torch() -> None:
 
 @triton.jit
 def unknown_libdevice_kernel(x):
-    tl.store(x, libdevice.sad(tl.full((), 1, tl.int32), tl.full((), 1, tl.int32), tl.full((), 1, tl.uint32)))
+    tl.store(
+        x,
+        libdevice.sad(
+            tl.full((), 1, tl.int32), tl.full((), 1, tl.int32), tl.full((), 1, tl.uint32)
+        ),
+    )
 
 
 @case
 def unknown_libdevice_is_named() -> None:
-    run = lambda: unknown_libdevice_kernel[(1,)](torch.zeros(1, dtype=torch.int32))
-    refuses(interpreter.UnsupportedInInterpreterError, "__nv_sad", run)
+    refuses(
+        interpreter.UnsupportedInInterpreterError,
+        "__nv_sad",
+        lambda: unknown_libdevice_kernel[(1,)](torch.zeros(1, dtype=torch.int32)),
+    )
 
 
 @triton.jit
 def asm_kernel(x, out, ASM: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    value = tl.inline_asm_elementwise(ASM, "=f,f", [tl.load(x + at)], dtype=tl.float32, is_pure=True, pack=1)
+    value = tl.inline_asm_elementwise(
+        ASM, "=f,f", [tl.load(x + at)], dtype=tl.float32, is_pure=True, pack=1
+    )
     tl.store(out + at, value)
 
 
@@ -605,14 +630,22 @@ def known_inline_assembly() -> None:
 
 @case
 def other_inline_assembly_is_named() -> None:
-    run = lambda: asm_kernel[(1,)](torch.zeros(4), torch.zeros(4), "lg2.approx.f32 $0, $1;", BLOCK=4)
-    refuses(interpreter.UnsupportedInInterpreterError, "lg2.approx.f32", run)
+    refuses(
+        interpreter.UnsupportedInInterpreterError,
+        "lg2.approx.f32",
+        lambda: asm_kernel[(1,)](torch.zeros(4), torch.zeros(4), "lg2.approx.f32 $0, $1;", BLOCK=4),
+    )
 
 
 # --- the machinery around kernels ---
 
 
 CALLS: list[int] = []
+
+
+def counting_grid(meta: dict[str, Any]) -> tuple[int]:
+    CALLS.append(meta["BLOCK"])
+    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
 
 
 @triton.autotune(
@@ -630,9 +663,9 @@ def tuned_kernel(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
 
 @case
 def autotune_and_heuristics_run_once_without_a_clock() -> None:
+    CALLS.clear()
     x, out = torch.randn(100), torch.zeros(100)
-    grid = lambda meta: (CALLS.append(meta["BLOCK"]), (triton.cdiv(meta["n"], meta["BLOCK"]),))[1]
-    tuned_kernel[grid](x, out, 100)
+    tuned_kernel[counting_grid](x, out, 100)
     same(out, x)
     assert CALLS == [32], CALLS
 
@@ -643,8 +676,7 @@ def autotune_can_run_every_configuration() -> None:
     interpreter.install(autotune="all")
     try:
         x, out = torch.randn(96), torch.zeros(96)
-        grid = lambda meta: (CALLS.append(meta["BLOCK"]), (triton.cdiv(meta["n"], meta["BLOCK"]),))[1]
-        tuned_kernel[grid](x, out, 96)
+        tuned_kernel[counting_grid](x, out, 96)
     finally:
         interpreter.install(autotune="first")
     same(out, x)
@@ -653,8 +685,54 @@ def autotune_can_run_every_configuration() -> None:
 
 @case
 def unknown_keyword_is_an_error() -> None:
-    run = lambda: scaled_kernel[(1,)](torch.zeros(4), torch.zeros(4), 1.0, BLOCK=4, num_wraps=4)
-    refuses(KeyError, "num_wraps", run)
+    refuses(
+        KeyError,
+        "num_wraps",
+        lambda: scaled_kernel[(1,)](torch.zeros(4), torch.zeros(4), 1.0, BLOCK=4, num_wraps=4),
+    )
+
+
+@triton.jit
+def unmasked_kernel(x, out, at, BLOCK: tl.constexpr):
+    tl.store(out + tl.arange(0, BLOCK), tl.load(x + at + tl.arange(0, BLOCK)))
+
+
+@case
+def accesses_outside_the_arguments_are_refused() -> None:
+    x, out = torch.randn(60), torch.zeros(64)
+    refuses(
+        interpreter.OutOfBoundsError,
+        "240 bytes from the start of the memory of argument 'x', which has 240 bytes",
+        lambda: unmasked_kernel[(1,)](x, out, 0, BLOCK=64),
+    )
+    refuses(
+        interpreter.OutOfBoundsError,
+        "4 bytes before the start",
+        lambda: unmasked_kernel[(1,)](x, out, -1, BLOCK=32),
+    )
+    refuses(
+        interpreter.OutOfBoundsError,
+        "store out of bounds",
+        lambda: unmasked_kernel[(1,)](x, out[:16].clone(), 0, BLOCK=32),
+    )
+    unmasked_kernel[(1,)](x[2:], out, -2, BLOCK=32)  # inside the storage: a view may be left
+    same(out[:32], x[:32])
+
+
+@triton.jit
+def pointer_table_kernel(table, out, BLOCK: tl.constexpr):
+    source = tl.load(table + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    at = tl.arange(0, BLOCK)
+    tl.store(out + tl.program_id(0) * BLOCK + at, tl.load(source + at))
+
+
+@case
+def pointers_made_from_integers_are_followed() -> None:
+    parts = [torch.randn(32), torch.randn(32)]
+    table = torch.tensor([part.data_ptr() for part in parts])
+    out = torch.zeros(64)
+    pointer_table_kernel[(2,)](table, out, BLOCK=32)
+    same(out, torch.cat(parts))
 
 
 @triton.jit
@@ -702,8 +780,11 @@ def gluon_is_refused_by_name() -> None:
     def warp_specialised(x):
         pass
 
-    run = lambda: warp_specialised[(1,)](torch.zeros(1))
-    refuses(interpreter.UnsupportedInInterpreterError, "Gluon kernel warp_specialised", run)
+    refuses(
+        interpreter.UnsupportedInInterpreterError,
+        "Gluon kernel warp_specialised",
+        lambda: warp_specialised[(1,)](torch.zeros(1)),
+    )
 
 
 @triton.jit
@@ -749,7 +830,7 @@ def main() -> None:
         try:
             CASES[name]()
             results[name] = None
-        except Exception:
+        except Exception:  # noqa: BLE001  the report carries it
             results[name] = traceback.format_exc()
     print(json.dumps({"triton": triton.__version__, "results": results}))
 

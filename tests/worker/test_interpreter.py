@@ -1,10 +1,12 @@
 """The repaired Triton interpreter against torch, for each Triton version at hand.
 
-The kernels are in `interpreter_cases.py`, which needs a process of its own. A second Triton, unpacked
-into a folder, is tested when the environment variable HOTLOOP_TRITON_36 names that folder:
+The kernels are in `interpreter_cases.py`, which needs a process of its own. A second Triton,
+unpacked into a folder, is tested when the environment variable HOTLOOP_TRITON_36 names that folder:
 
-    pip download --no-deps triton==3.6.0 -d /tmp/t36 && python -m zipfile -e /tmp/t36/*.whl /tmp/t36/x
-    HOTLOOP_TRITON_36=/tmp/t36/x pytest tests/worker/test_interpreter.py
+    pip download --no-deps triton==3.6.0 -d DIR && unzip DIR/*.whl -d DIR/x
+    HOTLOOP_TRITON_36=DIR/x pytest tests/worker/test_interpreter.py
+
+(unzip keeps the mode of the assembler in it; Python's zipfile does not.)
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ class Progress:
                 self.best = payload["attempt"]
             case "final":
                 self.final[payload["attempt"].id] = payload["verdict"]
+                self.phase.pop(payload["attempt"].id, None)
             case "budget":
                 self.spent_s, self.limit_s = payload["spent_s"], payload["limit_s"]
             case "warning":

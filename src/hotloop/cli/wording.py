@@ -23,6 +23,11 @@ def plain(text: str, *, limit: int = 200) -> str:
     return clean if len(clean) <= limit else f"{clean[: limit - 3]}..."
 
 
+def printable(text: str) -> str:
+    """Return `text` with its lines and tabs, without other control or format characters."""
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf"))
+
+
 def columns(*, timed: bool) -> tuple[str, ...]:
     """Return the headings of the attempt table."""
     return ("id", "status", "stage", *(("time", "speed-up") if timed else ("static cost",)))

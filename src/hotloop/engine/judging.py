@@ -13,14 +13,15 @@ from hotloop.engine.session import Session
 from hotloop.errors import InfraError
 
 
-def await_build(session: Session, build: Build) -> bool:
+def await_build(session: Session, build: Build | None) -> bool:
     """Wait for a build; return whether the machine did its part.
 
     A build that the machine failed is left to the verification: it builds what is missing, and
     counts as the retry.
     """
     try:
-        build.wait()
+        if build is not None:
+            build.wait()
     except InfraError as exc:
         _warn(session, exc)
         return False

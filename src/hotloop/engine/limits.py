@@ -37,13 +37,20 @@ class Meter:
     """Accounts for one run's wall clock; a context manager while the clock runs."""
 
     def __init__(
-        self, budget: Budget, store: Store, *, clock: Callable[[], float], has_final: bool
+        self,
+        budget: Budget,
+        store: Store,
+        *,
+        clock: Callable[[], float],
+        has_final: bool,
+        heartbeat_s: float = HEARTBEAT_S,
     ) -> None:
         """Take up what earlier sessions spent; `clock` returns monotonic seconds."""
         self._budget = budget
         self._store = store
         self._clock = clock
         self._has_final = has_final
+        self._heartbeat_s = heartbeat_s
         self._earlier_s = store.spent_s()
         self._began_s = clock()
         self._saved_s = 0.0
@@ -123,7 +130,7 @@ class Meter:
         return self.remaining_s() >= self.final_estimate_s()
 
     def _beat(self) -> None:
-        while not self._ended.wait(HEARTBEAT_S):
+        while not self._ended.wait(self._heartbeat_s):
             try:
                 self.save()
             except StoreError as exc:

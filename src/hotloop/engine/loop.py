@@ -96,7 +96,7 @@ def _search(session: Session, lanes: Lanes) -> StopReason:
     strategy = parts.strategy(parts.generator.space(session.info), session.spec.seed)
     strategy.restore(earlier)
     outcomes = Outcomes(session, strategy, earlier)
-    pipeline = Pipeline(session, strategy, lanes, earlier)
+    pipeline = Pipeline(session, strategy, lanes, earlier=earlier, is_known=outcomes.is_known)
     while (reason := session.why_stop()) is None:
         pending = pipeline.head()
         if pending is None:

@@ -28,6 +28,10 @@ class Outcomes:
         """Return the verdict of a candidate that was verified before; None when it was not."""
         return self._verdicts.get(candidate_id)
 
+    def is_known(self, candidate_id: str) -> bool:
+        """Whether a candidate was verified before."""
+        return candidate_id in self._verdicts
+
     def conclude(self, attempt: Attempt, verdict: Verdict) -> None:
         """Write an attempt's verdict down, then tell the strategy and whoever listens."""
         session = self._session

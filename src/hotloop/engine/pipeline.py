@@ -7,7 +7,7 @@ first out, so a run is reproducible whichever build ends first.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from hotloop.core.attempt import Attempt, Proposal
@@ -24,19 +24,30 @@ class Pending:
 
     attempt: Attempt
     candidate: Candidate
-    build: Build
+    build: Build | None
+    """None when the candidate needs no build: it was verified before, or is further ahead here."""
 
 
 class Pipeline:
     """A queue that fills itself: one attempt for the verifier and one for each lane."""
 
     def __init__(
-        self, session: Session, strategy: Strategy, lanes: Lanes, earlier: Iterable[Attempt]
+        self,
+        session: Session,
+        strategy: Strategy,
+        lanes: Lanes,
+        *,
+        earlier: Iterable[Attempt],
+        is_known: Callable[[str], bool],
     ) -> None:
-        """Queue what earlier sessions left pending, before anything new."""
+        """Queue what earlier sessions left pending, before anything new.
+
+        `is_known` says of a candidate id whether its verdict is known.
+        """
         self._session = session
         self._strategy = strategy
         self._lanes = lanes
+        self._is_known = is_known
         self._queue: deque[Pending] = deque()
         known = list(earlier)
         self._proposed = len(known)
@@ -103,6 +114,9 @@ class Pipeline:
         )
 
     def _submit(self, attempt: Attempt, candidate: Candidate) -> None:
-        self._session.reporter.tell("building", attempt=attempt)
-        build = self._lanes.submit(candidate)
+        build = None
+        queued = any(pending.candidate.id == candidate.id for pending in self._queue)
+        if not queued and not self._is_known(candidate.id):
+            self._session.reporter.tell("building", attempt=attempt)
+            build = self._lanes.submit(candidate)
         self._queue.append(Pending(attempt=attempt, candidate=candidate, build=build))

@@ -56,8 +56,10 @@ def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
     """Return the attempts that can be ranked, best first, one for each candidate."""
     passed = [a for a in attempts if a.objective is not None and a.candidate_id is not None]
     passed.sort(key=lambda a: (a.objective, a.id))
-    seen: set[str | None] = set()
-    return [a for a in passed if not (a.candidate_id in seen or seen.add(a.candidate_id))]
+    first: dict[str | None, Attempt] = {}
+    for attempt in passed:
+        first.setdefault(attempt.candidate_id, attempt)
+    return list(first.values())
 
 
 def stored_finals(store: Store) -> dict[str, Verdict]:

@@ -1,7 +1,7 @@
 """Attention problems: from a file, or from the functions found in a prompt.
 
-The coordinator checks names and traceability and chooses small sizes where there is no GPU. What the
-functions compute, and whether the sizes fit each other, the judge finds out.
+The coordinator checks names and traceability and chooses small sizes where there is no GPU. What
+the functions compute, and whether the sizes fit each other, the judge finds out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ _MAX_CPU_SCORES = 1 << 25
 
 
 def attention_problem(
-    source: str, name: str, *, device: str, settings: Mapping[str, Constant], prompt: str | None = None
+    source: str,
+    name: str,
+    *,
+    device: str,
+    settings: Mapping[str, Constant],
+    prompt: str | None = None,
 ) -> Problem:
     """Return the attention problem that `source` states.
 

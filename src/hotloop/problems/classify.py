@@ -1,8 +1,8 @@
 """Tell what kind of problem a file states, from its name and syntax tree; nothing is run.
 
 A `.txt` or `.md` file is a prompt. A Python file is a KernelBench problem when it has `Model`, a
-native one when it also states workloads, a policy, tolerances or gradients, and an attention problem
-when it has a `score_mod` or `mask_mod`, or attention sizes and neither (plain attention).
+native one when it also states workloads, a policy, tolerances or gradients, and an attention
+problem when it has a `score_mod` or `mask_mod`, or attention sizes and neither (plain attention).
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def classify(path: Path) -> FileKind:
     if path.suffix in (".txt", ".md"):
         return FileKind.PROMPT
     if path.suffix != ".py":
-        raise ConfigError(f"{path}: expected a .py, .txt or .md file, got {path.suffix or 'none'!r}")
+        got = repr(path.suffix) if path.suffix else "none"
+        raise ConfigError(f"{path}: expected a file ending in .py, .txt or .md, got {got}")
     return classify_tree(parse_python(read_text(path), path.name), path.name)
 
 

@@ -1,8 +1,8 @@
 """Module-level constants of a problem file, read from its syntax tree without running it.
 
-What the coordinator shows of a problem's sizes, and what `--set` may replace, comes from here. It is
-not an interpreter: a value that is more than arithmetic on other constants is simply not known here;
-the judge knows all of them.
+What the coordinator shows of a problem's sizes, and what `--set` may replace, comes from here. It
+is not an interpreter: a value that is more than arithmetic on other constants is simply not known
+here; the judge knows all of them.
 """
 
 from __future__ import annotations
@@ -37,13 +37,10 @@ def assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None, int]]:
     """
     for statement in tree.body:
         if isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            targets, value = [statement.target], statement.value
+            yield from _unpack(statement.target, statement.value, statement.lineno)
         elif isinstance(statement, ast.Assign):
-            targets, value = statement.targets, statement.value
-        else:
-            continue
-        for target in targets:
-            yield from _unpack(target, value, statement.lineno)
+            for target in statement.targets:
+                yield from _unpack(target, statement.value, statement.lineno)
 
 
 def _unpack(

@@ -1,7 +1,7 @@
 """KernelBench problems by number: `kernelbench/LEVEL/ID` in a data set that the user has.
 
-The data set is a JSON Lines file (fields `level`, `problem_id`, `name`, `code`), a folder that holds
-`kernelbench.jsonl`, or a checkout with `level1/19_ReLU.py` and so on. Nothing is downloaded.
+The data set is a JSON Lines file (fields `level`, `problem_id`, `name`, `code`), a folder that
+holds `kernelbench.jsonl`, or a checkout with `level1/19_ReLU.py` and so on. Nothing is downloaded.
 """
 
 from __future__ import annotations

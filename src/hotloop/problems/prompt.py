@@ -1,9 +1,9 @@
 """Prompts: a request in plain language that carries its own reference.
 
-The reference is Python in the text: a function with the signature of a `score_mod` or `mask_mod`, or
-`Model` with `get_inputs`. Sizes and dtype are read from the text where it states them. The user's
-words stay as they are in `Problem.prompt`; the source holds the code alone, on the lines it has in
-the prompt wherever there is room, so that messages name the user's own lines.
+The reference is Python in the text: a function with the signature of a `score_mod` or `mask_mod`,
+or `Model` with `get_inputs`. Sizes and dtype are read from the text where it states them. The
+user's words stay as they are in `Problem.prompt`; the source holds the code alone, on the lines it
+has in the prompt wherever there is room, so that messages name the user's own lines.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hotloop.core.problem import Problem, ProblemKind
 from hotloop.errors import ConfigError
 from hotloop.problems import kernelbench
 from hotloop.problems.attention import attention_problem
-from hotloop.problems.constants import Constant, bound_names
+from hotloop.problems.constants import Constant
 from hotloop.problems.prompt_code import Statement, find_code, needed_statements, render
 from hotloop.problems.prompt_sizes import stated_dtype, stated_sizes
 from hotloop.problems.settings import check_settings
@@ -88,27 +88,30 @@ def _model_problem(
 
 def _modifications(code: list[Statement], name: str) -> _Modifications:
     """Pick the score_mod and the mask_mod among the functions of the text."""
-    used = {n for statement in code for n in statement.reads - statement.binds}
-    candidates: dict[str, list[str]] = {"score_mod": [], "mask_mod": []}
+    kinds: dict[str, str] = {}
+    called: set[str] = set()
     for statement in code:
         node = statement.node
-        if isinstance(node, ast.FunctionDef):
-            kind = modification_kind(node)
-            if kind is not None and (node.name == kind or node.name not in used):
-                candidates[kind].append(node.name)
-        elif isinstance(node, ast.Assign):
-            for kind in candidates.keys() & bound_names(ast.Module([node], [])).keys():
-                candidates[kind].append(kind)  # for example mask_mod = and_masks(...)
-    return _Modifications(*(_only(kind, names, name) for kind, names in candidates.items()))
+        if isinstance(node, ast.FunctionDef) and (kind := modification_kind(node)) is not None:
+            kinds[node.name] = kind
+            called |= statement.reads - {node.name}
+        elif isinstance(node, ast.Assign):  # for example mask_mod = and_masks(...)
+            kinds |= {k: k for k in ("score_mod", "mask_mod") if k in statement.binds}
+    candidates = {n: k for n, k in kinds.items() if n == k or n not in called}
+    return _Modifications(
+        *(
+            _only(kind, [n for n, k in candidates.items() if k == kind], name)
+            for kind in _Modifications._fields
+        )
+    )
 
 
 def _only(kind: str, names: list[str], where: str) -> str | None:
-    unique = list(dict.fromkeys(names))
-    if kind in unique or not unique:
-        return kind if unique else None
-    if len(unique) > 1:
+    if kind in names or not names:
+        return kind if names else None
+    if len(names) > 1:
         raise ConfigError(
-            f"{where}: expected one {kind}, the prompt has {', '.join(unique)}; call the one that "
+            f"{where}: expected one {kind}, the prompt has {', '.join(names)}; call the one that "
             f"is meant `{kind}`"
         )
-    return unique[0]
+    return names[0]

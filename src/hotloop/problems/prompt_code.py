@@ -16,7 +16,9 @@ from hotloop.problems.constants import bound_names
 
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _DEF = re.compile(r"\s*(?:async\s+)?def\s+\w+\s*\(")
-_START = re.compile(r"\s*(?:@\w|def\s+\w+\s*\(|class\s+\w+\s*[(:]|import\s+\w|from\s+[\w.]+\s+import\b)")
+_START = re.compile(
+    r"\s*(?:@\w|def\s+\w+\s*\(|class\s+\w+\s*[(:]|import\s+\w|from\s+[\w.]+\s+import\b)"
+)
 _CONSTANT = re.compile(r"\s*[A-Za-z_]\w*\s*=\s*[^=\s]")
 
 
@@ -68,8 +70,8 @@ def render(
 ) -> str:
     """Return a Python file with the statements on the lines they have in the prompt.
 
-    The header goes above them: a line each where there is room, else on one line; only a prompt that
-    begins with code is moved down, by that one line.
+    The header goes above them: a line each where there is room, else on one line; only a prompt
+    that begins with code is moved down, by that one line.
     """
     room = min((s.first_line for s in statements), default=1) - 1
     top = list(header) if len(header) <= room else ["; ".join(header)]

@@ -51,8 +51,10 @@ def stated_sizes(text: str, name: str, *, skip: Container[str] = ()) -> dict[str
         values = {_value(*found) for p in patterns for found in re.findall(p, text)}
         if len(values) > 1:
             listed = " and ".join(str(v) for v in sorted(values))
-            raise ConfigError(f"{name}: the prompt states {size} as {listed}; choose by --set {size}=")
-        sizes.update({size: value for value in values})
+            hint = f"choose one by --set {size}=..."
+            raise ConfigError(f"{name}: the prompt states {size} as {listed}; {hint}")
+        if values:
+            sizes[size] = values.pop()
     return sizes
 
 
@@ -71,5 +73,6 @@ def stated_dtype(text: str, name: str, *, skip: Container[str] = ()) -> dict[str
         return {}
     found = [dtype for dtype, pattern in _DTYPES.items() if re.search(pattern, text)]
     if len(found) > 1:
-        raise ConfigError(f"{name}: the prompt states bfloat16 and float16; choose by --set dtype=")
-    return {"dtype": dtype for dtype in found}
+        hint = "choose one by --set dtype=..."
+        raise ConfigError(f"{name}: the prompt states bfloat16 and float16; {hint}")
+    return {"dtype": found[0]} if found else {}

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from hotloop.errors import ConfigError
 from hotloop.problems.constants import Constant, assignments
 
-ATTENTION_SETTINGS = ("B", "H", "Hkv", "S", "Skv", "D", "dtype", "scale", "normalize", "buffer_seed")
+ATTENTION_SIZES = ("B", "H", "Hkv", "S", "Skv", "D")
+ATTENTION_SETTINGS = (*ATTENTION_SIZES, "dtype", "scale", "normalize", "buffer_seed")
 """Names with a meaning in every attention file, whether the file assigns them or not."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -67,11 +68,10 @@ def check_settings(
             listed = ", ".join(names) or "none"
             raise ConfigError(f"--set: the problem has no constant {name}{hint} (known: {listed})")
         own = known.get(name)
-        if isinstance(own, ast.Constant) and _is_number(own.value) and isinstance(value, str):
-            raise ConfigError(f"--set: {name} is a number ({own.value!r}) in the file, got {value!r}")
-        if isinstance(own, ast.Constant) and isinstance(own.value, str) and _is_number(value):
-            raise ConfigError(f"--set: {name} is text ({own.value!r}) in the file, got {value!r}")
+        if isinstance(own, ast.Constant) and _is_text(own.value) != _is_text(value):
+            kind = "text" if _is_text(own.value) else "a number"
+            raise ConfigError(f"--set: {name} is {kind} in the file ({own.value!r}), got {value!r}")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float))
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

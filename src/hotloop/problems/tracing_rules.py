@@ -1,8 +1,9 @@
 """Static checks of a `score_mod` or `mask_mod`: Python that asks a tensor for its truth value.
 
-`and`, `or`, `not`, `if`, `x if c else y`, chained comparisons and the like call `bool()` on a tensor,
-which no tracer can follow. They are found in the syntax tree, so that the message has the line and
-the remedy before anything runs. The judge's tracer finds what this does not (calls into other files).
+`and`, `or`, `not`, `if`, `x if c else y`, chained comparisons and the like call `bool()` on a
+tensor, which no tracer can follow. They are found in the syntax tree, so that the message has the
+line and the remedy before anything runs. The judge's tracer finds what this does not (helpers that
+a modification calls).
 """
 
 from __future__ import annotations
@@ -42,10 +43,9 @@ def check_traceable(tree: ast.AST, name: str) -> None:
 
 def modification_kind(function: ast.FunctionDef) -> str | None:
     """Return `score_mod` or `mask_mod` by the function's name or signature; None for others."""
-    names = [a.arg.lower() for a in function.args.args]
-    if any(
-        (function.args.vararg, function.args.kwarg, function.args.kwonlyargs, function.args.defaults)
-    ):
+    arguments = function.args
+    names = [a.arg.lower() for a in arguments.args]
+    if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults:
         return None
     if len(names) == SCORE_MOD_ARITY:
         named = function.name == "score_mod" or names[0] in ("score", "s", "scores", "qk")
@@ -91,9 +91,10 @@ def _violation(node: ast.AST, tensors: set[str]) -> Iterator[tuple[int, str, str
         yield node.lineno, f"`{word}`", "torch.where(condition, x, y)"
     elif isinstance(node, ast.Compare) and len(node.ops) > 1 and _is_tensor(node, tensors):
         yield node.lineno, "a chained comparison", "`(a <= x) & (x < b)`"
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS:
-        if any(_is_tensor(a, tensors) for a in node.args):
-            yield node.lineno, f"`{node.func.id}()`", _CALLS[node.func.id]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        name = node.func.id
+        if name in _CALLS and any(_is_tensor(a, tensors) for a in node.args):
+            yield node.lineno, f"`{name}()`", _CALLS[name]
 
 
 def _is_tensor(node: ast.AST, tensors: set[str]) -> bool:

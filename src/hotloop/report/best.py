@@ -39,8 +39,10 @@ class BestResult:
     info: ProblemInfo
     candidate: Candidate
     verdict: Verdict
-    reproduce: str
-    """The command line that makes this result again."""
+    verify_command: str
+    """The command line that judges this kernel again."""
+    search_command: str
+    """The command line that found it."""
 
 
 def write_best(folder: Path, result: BestResult) -> Path:
@@ -94,7 +96,8 @@ def _template_values(result: BestResult) -> dict[str, object]:
         "interpretable": _is_interpretable(result.info),
         "verdict": result.verdict,
         "result_line": result_line(result.verdict),
-        "reproduce": result.reproduce,
+        "verify_command": result.verify_command,
+        "search_command": result.search_command,
         "has_test": result.candidate.entry.endswith(".py"),
         "precision": result.problem.policy.precision,
     }

@@ -11,7 +11,7 @@ from hotloop.sandbox.environment import scrubbed_environment
 from hotloop.sandbox.namespaces import enter_namespaces
 from hotloop.sandbox.output import OutputCollector, sanitise
 from hotloop.sandbox.paths import CagePaths, default_paths
-from hotloop.sandbox.capabilities import Capabilities, probe
+from hotloop.sandbox.probe import Capabilities, probe
 from hotloop.sandbox.processes import become_subreaper, kill_tree, sweep
 from hotloop.sandbox.spec import CageReport, CageSpec, Limits, Tier
 

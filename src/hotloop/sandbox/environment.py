@@ -27,9 +27,10 @@ _ONE_THREAD = (
 def scrubbed_environment(work_dir: str, extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the whole environment of a process that lives in `work_dir`.
 
-    Homes and caches lie below `work_dir`, so that one candidate cannot poison the next one's
-    caches; thread pools have one thread, because a process with threads cannot be forked safely
-    nor enter a cage.
+    Tools are looked for where we look for them, and in the usual places after that; what the cage
+    does not let it read is passed over. Homes and caches lie below `work_dir`, so that one
+    candidate cannot poison the next one's caches; thread pools have one thread, because a process
+    with threads cannot be forked safely nor enter a cage.
 
     Args:
         work_dir: absolute path; `enter` makes the temporary folder that is named here.
@@ -38,7 +39,7 @@ def scrubbed_environment(work_dir: str, extra: Mapping[str, str] | None = None) 
     cache = f"{work_dir}/cache"
     environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
     environment |= {
-        "PATH": f"{sys.prefix}/bin:{_DEFAULT_PATH}",
+        "PATH": f"{sys.prefix}/bin:{os.environ.get('PATH', os.defpath)}:{_DEFAULT_PATH}",
         "LANG": "C.UTF-8",
         "HOME": work_dir,
         "TMPDIR": temporary_folder(work_dir),

@@ -95,7 +95,9 @@ def close_descriptors_except(keep: Iterable[int]) -> None:
     syscall(_CLOSE_RANGE, first, _HIGHEST_DESCRIPTOR, 0)
 
 
-def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
+def mount(
+    source: str, target: str, *, kind: str | None = None, flags: int, options: str = ""
+) -> None:
     """Mount a file system, or change a mount.
 
     Raises:

@@ -33,7 +33,8 @@ WRITE_RIGHTS = (
     | MAKE_SOCK | MAKE_FIFO | MAKE_SYM | REFER | TRUNCATE
 )  # fmt: skip
 DEVICE_RIGHTS = READ_FILE | READ_DIR | WRITE_FILE | IOCTL_DEV
-THREAD_RIGHTS = READ_FILE | READ_DIR | WRITE_FILE
+THREAD_RIGHTS = READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE
+"""For /proc/self/task: libcuda names its threads with O_TRUNC, and without it cuInit says 304."""
 _FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 
 NEWEST_KNOWN_ABI = 7
@@ -100,6 +101,7 @@ def restrict(spec: CageSpec, read_paths: Iterable[str]) -> tuple[str, ...]:
 
     Raises:
         SandboxUnavailable: the kernel has no Landlock, or refused the ruleset.
+        ConfigError: a writable path leads to a system folder through a symbolic link.
     """
     abi = min(abi_version(), NEWEST_KNOWN_ABI)
     if abi == 0:
@@ -107,72 +109,75 @@ def restrict(spec: CageSpec, read_paths: Iterable[str]) -> tuple[str, ...]:
             "expected Landlock, this kernel has none enabled; use Linux 5.13 or newer and add "
             "landlock to the lsm= boot parameter"
         )
-    missing = list(gaps(abi))
-    ruleset = _create_ruleset(abi)
+    skipped = []
     try:
-        check_writable(os.path.realpath(spec.work_dir))
-        _grant(ruleset, spec.work_dir, abi, READ_RIGHTS | WRITE_RIGHTS)
-        for path in read_paths:
-            if not _grant_if_there(ruleset, path, abi, READ_RIGHTS):
-                missing.append(f"path {path}: absent or not reachable, not granted")
-        for path in spec.write_paths:
-            if not _grant_writable(ruleset, path, abi, spec.gpu):
-                missing.append(f"path {path}: absent or not reachable, not granted")
-        kernel.syscall(_RESTRICT_SELF, ruleset, 0)
+        with _Ruleset(abi) as ruleset:
+            check_writable(os.path.realpath(spec.work_dir))
+            ruleset.grant(spec.work_dir, READ_RIGHTS | WRITE_RIGHTS)
+            skipped += [p for p in read_paths if not ruleset.grant_if_there(p, READ_RIGHTS)]
+            for path in spec.write_paths:
+                real, rights = _writable(path, spec.gpu)
+                if not ruleset.grant_if_there(real, rights):
+                    skipped.append(path)
+            ruleset.enforce()
     except OSError as exc:
         raise SandboxUnavailable(
             f"expected Landlock ABI {abi} to take the ruleset, the kernel answered {exc}; "
             "check that no_new_privs is set and that the work folder exists"
         ) from exc
-    finally:
-        os.close(ruleset)
-    return tuple(missing)
+    return (*gaps(abi), *(f"path {p}: absent or not reachable, not granted" for p in skipped))
 
 
-def _create_ruleset(abi: int) -> int:
-    attr = _RulesetAttr(
-        handled_rights(abi),
-        _NET_TCP if abi >= 4 else 0,
-        _SCOPE_ABSTRACT_UNIX_AND_SIGNAL if abi >= 6 else 0,
-    )
-    try:
-        return kernel.syscall(_CREATE_RULESET, ctypes.addressof(attr), ctypes.sizeof(attr), 0)
-    except OSError as exc:
-        raise SandboxUnavailable(
-            f"expected a Landlock ruleset of ABI {abi}, the kernel answered {exc}; "
-            "run `hotloop doctor` on this machine"
-        ) from exc
+class _Ruleset:
+    """A ruleset under construction: it refuses everything of its ABI that is not granted."""
+
+    def __init__(self, abi: int) -> None:
+        self._rights = handled_rights(abi)
+        attr = _RulesetAttr(
+            self._rights,
+            _NET_TCP if abi >= 4 else 0,
+            _SCOPE_ABSTRACT_UNIX_AND_SIGNAL if abi >= 6 else 0,
+        )
+        size = ctypes.sizeof(attr)
+        self._fd = kernel.syscall(_CREATE_RULESET, ctypes.addressof(attr), size, 0)
+
+    def __enter__(self) -> _Ruleset:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def grant(self, path: str, rights: int) -> None:
+        """Allow rights on a file, or on everything below a folder."""
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            rights &= self._rights
+            if not stat.S_ISDIR(os.fstat(fd).st_mode):
+                rights &= _FILE_RIGHTS
+            attr = _PathBeneathAttr(rights, fd)
+            address = ctypes.addressof(attr)
+            kernel.syscall(_ADD_RULE, self._fd, _RULE_PATH_BENEATH, address, 0)
+        finally:
+            os.close(fd)
+
+    def grant_if_there(self, path: str, rights: int) -> bool:
+        """Grant, or return False where the path is absent or lies behind a closed folder."""
+        try:
+            self.grant(path, rights)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return False
+        return True
+
+    def enforce(self) -> None:
+        """Confine this thread for good."""
+        kernel.syscall(_RESTRICT_SELF, self._fd, 0)
 
 
-def _grant(ruleset: int, path: str, abi: int, rights: int) -> None:
-    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    try:
-        _add_rule(ruleset, fd, rights & handled_rights(abi))
-    finally:
-        os.close(fd)
-
-
-def _grant_if_there(ruleset: int, path: str, abi: int, rights: int) -> bool:
-    try:
-        _grant(ruleset, path, abi, rights)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return False
-    return True
-
-
-def _grant_writable(ruleset: int, path: str, abi: int, gpu: int | None) -> bool:
-    """Grant a writable path by what it really is, after symbolic links."""
+def _writable(path: str, gpu: int | None) -> tuple[str, int]:
+    """Return what a writable path really is, after symbolic links, and the rights that fit it."""
     if os.path.normpath(path) == "/proc/self/task":
-        return _grant_if_there(ruleset, path, abi, THREAD_RIGHTS)
+        return path, THREAD_RIGHTS
     real = os.path.realpath(path)
     check_writable(real)
     check_gpu_node(real, gpu)
-    rights = DEVICE_RIGHTS if real.startswith("/dev/nvidia") else WRITE_RIGHTS
-    return _grant_if_there(ruleset, real, abi, rights)
-
-
-def _add_rule(ruleset: int, fd: int, rights: int) -> None:
-    if not stat.S_ISDIR(os.fstat(fd).st_mode):
-        rights &= _FILE_RIGHTS
-    attr = _PathBeneathAttr(rights, fd)
-    kernel.syscall(_ADD_RULE, ruleset, _RULE_PATH_BENEATH, ctypes.addressof(attr), 0)
+    return real, DEVICE_RIGHTS if real.startswith("/dev/nvidia") else WRITE_RIGHTS

@@ -47,6 +47,8 @@ def flags() -> int:
 def enter_namespaces(spec: CageSpec) -> tuple[str, ...]:
     """Move into private namespaces; return in a new process, two forks below the caller.
 
+    `cage.enter` does this for T2 by itself; call it alone only to do something in between.
+
     The calling process never returns: it waits and ends as the grandchild ends, with the same exit
     code or signal, so its parent can wait for the pid that it knows. Standard output and the like
     are closed in the two processes between, so pipes end when the grandchild ends. /tmp and
@@ -108,11 +110,12 @@ def prepare_mounts(spec: CageSpec) -> None:
         OSError: the kernel refused a mount.
     """
     kept = _hold_hidden(spec)
-    kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
-    kernel.mount("proc", "/proc", "proc", _TMPFS_FLAGS | kernel.MS_NOEXEC)
+    kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
+    kernel.mount("proc", "/proc", kind="proc", flags=_TMPFS_FLAGS | kernel.MS_NOEXEC)
+    options = f"size={_TMPFS_BYTES},mode=1777"
     for folder in _PRIVATE_FOLDERS:
         if os.path.isdir(folder):
-            kernel.mount("tmpfs", folder, "tmpfs", _TMPFS_FLAGS, f"size={_TMPFS_BYTES},mode=1777")
+            kernel.mount("tmpfs", folder, kind="tmpfs", flags=_TMPFS_FLAGS, options=options)
     old_mask = os.umask(0o022)
     for path, fd in kept:
         _bind_back(path, fd)
@@ -197,4 +200,4 @@ def _bind_back(path: str, fd: int) -> None:
     else:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    kernel.mount(f"/proc/self/fd/{fd}", path, None, kernel.MS_BIND | kernel.MS_REC)
+    kernel.mount(f"/proc/self/fd/{fd}", path, flags=kernel.MS_BIND | kernel.MS_REC)

@@ -2,7 +2,8 @@
 
 Everything else is closed: homes, other users' temporary files, the other GPUs. /proc is readable
 (libraries look there) and never writable; Landlock and the dropped capabilities keep the memory and
-the environment of other processes shut.
+the environment of other processes shut. At T1 their names and command lines stay visible, and so
+does whether a hidden path exists: put no secret into an argument or a file name.
 """
 
 from __future__ import annotations

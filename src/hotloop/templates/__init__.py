@@ -1,1 +1,5 @@
-"""."""
+"""The built-in generator: kernel families that lower frozen graphs to Triton source."""
+
+from hotloop.templates.builtin import BuiltinGenerator
+
+__all__ = ["BuiltinGenerator"]

@@ -104,11 +104,23 @@ class ScalarGraph:
             return arg.value
         node = self.node[arg.node]
         if node.op == "constant":
-            value: float | int | bool = node.attrs["value"]
-            return value
+            value: float | int | bool | str = node.attrs["value"]
+            return float(value) if isinstance(value, str) else value  # "inf": JSON has none
         if node.op == "cast" and node.dtype.startswith("float"):
             return self.constant(node.args[0])
         return None
+
+    def is_finite(self, name: str) -> bool:
+        """Whether node `name` is finite whenever the score is."""
+        node, interval = self.node[name], self.interval[name]
+        is_float = node.dtype.startswith(("float", "bfloat"))
+        if node.op == "score" or not is_float or math.isfinite(interval.magnitude):
+            return True
+        if node.op == "div" and self.interval_of(node.args[1]).low <= 0:
+            return False
+        if node.op not in _KEEP_FINITE:
+            return False
+        return all(a.node is None or self.is_finite(a.node) for a in node.args)
 
     def check(self, known: Mapping[str, object] | frozenset[str]) -> None:
         """Refuse operations outside `known`.
@@ -128,6 +140,12 @@ def unsupported(node: Node, why: str) -> UnsupportedOp:
     return UnsupportedOp(
         f"operation {name!r}{where}: {why}; rewrite it with supported operations or use a model"
     )
+
+
+_KEEP_FINITE = frozenset(
+    """add sub mul div neg abs square minimum maximum clamp where relu cast floor ceil round sin cos
+    silu gelu_erf gelu_tanh softplus elu leaky_relu selu hardswish mish""".split()
+)
 
 
 def _round_out(value: float, function: Callable[[float], int]) -> float:

@@ -83,7 +83,7 @@ class Lowering:
     def __init__(self, nodes: Mapping[str, Node], names: Names) -> None:
         self.nodes = nodes
         self.names = names
-        self.sections: dict[Level, list[str]] = {level: [] for level in Level}
+        self.sections: dict[Level, list[str]] = {level: [] for level in _LEVEL_NAMES}
         self.calls: set[str] = set()
         self._uses = Counter(a.node for n in nodes.values() for a in n.args if a.node is not None)
         self._values: dict[tuple[str, str], Value] = {}

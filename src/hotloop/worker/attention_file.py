@@ -51,9 +51,7 @@ def read_sizes(problem: Problem, namespace: Mapping[str, Any]) -> AttentionSizes
         )
     normalize = namespace.get("normalize", "softmax")
     if normalize not in NORMALIZERS:
-        raise _wrong(
-            problem, "normalize", f"normalize is softmax or sigmoid, got {normalize!r}"
-        )
+        raise _wrong(problem, "normalize", f"normalize is softmax or sigmoid, got {normalize!r}")
     scale = namespace.get("scale", 1 / math.sqrt(sizes["D"]))
     if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale):
         raise _wrong(problem, "scale", f"scale must be a finite number, got {scale!r}")
@@ -87,7 +85,9 @@ def captured_buffers(
 
 def _size(problem: Problem, namespace: Mapping[str, Any], name: str) -> int:
     if name not in namespace:
-        raise ProblemError(f"{problem.name}: expected the size {name}, got none; add `{name} = ...`")
+        raise ProblemError(
+            f"{problem.name}: expected the size {name}, got none; add it to the file"
+        )
     value = namespace[name]
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
         raise _wrong(problem, name, f"{name} must be an int over 0, got {value!r}")

@@ -1,7 +1,7 @@
 """Run the problem's own code and attribute what goes wrong to it, with its line.
 
-Whatever escapes from a problem file is a `ProblemError` of one line: the reference is trusted, but it
-may be broken, and that must cost no token and blame no candidate.
+Whatever escapes from a problem file is a `ProblemError` of one line: the reference is trusted, but
+it may be broken, and that must cost no token and blame no candidate.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ Nothing here measures; the block mask is timed because it is made here.
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ import torch._dynamo
 
 from hotloop.core.units import s_to_ms
 from hotloop.errors import InfraError, ProblemError
+from hotloop.worker.module_runner import quiet
 from hotloop.worker.precision import Precision, applied
 
 MODEL_BASELINES = ("eager", "compile", "compile_max_autotune")
@@ -93,8 +93,7 @@ def ready(name: str, call: Callable[[], Any], policy: Precision) -> Callable[[],
             return call()
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a compiler's hints about how to write the model
+        with quiet():
             run()
     except Exception as exc:  # noqa: BLE001  compilers raise anything; the reason is reported
         raise InfraError(f"baseline {name!r} failed: {one_line(exc)}") from exc

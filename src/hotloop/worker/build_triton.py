@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,12 @@ import triton.language as tl
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
+from hotloop.worker.arguments import decode_args
 from hotloop.worker.compile_error import describe_compile_error, describe_out_of_resources
 from hotloop.worker.cubin import inspect_cubin, spilled_bytes
 from hotloop.worker.fake_launch import CompiledLaunch, Recorder, recording
 from hotloop.worker.fake_tensors import NEEDS_DATA, fake_cuda, fake_tensor
-from hotloop.worker.module_host import ContractError, host_model, import_file, user_traceback
+from hotloop.worker.module_host import ContractError, host_model, import_file
 
 MAX_AUTOTUNE_CONFIGS = 16
 """More configurations than this are left to the run on the GPU, which compiles what it misses."""
@@ -48,7 +50,7 @@ def build(
         pins: module attributes to set after import.
         init_args: arguments of `ModelNew`.
         inputs: per argument of forward, `{"slot": tensor description}`, a tensor description (see
-            `fake_tensor`), or `{"value": plain value}`.
+            `fake_tensor`), or `{"value": value as by encode_args}`.
         state: tensor descriptions of parameters and buffers, by the reference's names.
         max_configs: configurations compiled per autotuned kernel.
 
@@ -75,7 +77,9 @@ def build(
             raise
         except Exception as error:  # noqa: BLE001  untrusted code; sorted by type and stage below
             answer = _explain(error, recorder, path)
-    answer["kernels"] = [describe_kernel(entry) for entry in recorder.compiled.values() if entry.fits]
+    answer["kernels"] = [
+        describe_kernel(entry) for entry in recorder.compiled.values() if entry.fits
+    ]
     answer["rejected"] = _rejected(recorder)
     return answer
 
@@ -100,12 +104,13 @@ def _argument(spec: Mapping[str, Any]) -> Any:
         return fake_tensor(spec["slot"])
     if "shape" in spec:
         return fake_tensor(spec)
-    return spec["value"]
+    (value,) = decode_args([spec["value"]])
+    return value
 
 
 def _explain(error: Exception, recorder: Recorder, path: Path) -> dict[str, Any]:
     """Say whether the compiler refused a kernel or the forward could not be followed."""
-    trace = user_traceback(error, os.fspath(path.parent))
+    trace = _own_frames(error, path.parent)
     causes = list(_chain(error))
     refused = next((failed for failed in recorder.failed if failed.error in causes), None)
     if refused is not None:
@@ -127,8 +132,19 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen = seen.__cause__ or seen.__context__
 
 
+def _own_frames(error: BaseException, folder: Path) -> str:
+    """Return the frames of the traceback that lie in the candidate's folder, innermost last."""
+    prefix = os.fspath(folder) + os.sep
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(prefix)]
+    return "".join(
+        f'  File "{frame.filename.removeprefix(prefix)}", line {frame.lineno}, in {frame.name}\n'
+        f"    {frame.line}\n"
+        for frame in frames
+    )
+
+
 def _rejected(recorder: Recorder) -> list[dict[str, Any]]:
-    rejected = [
+    rejected: list[dict[str, Any]] = [
         {"name": failed.name, "constexprs": failed.constexprs, "reason": "compile_error"}
         for failed in recorder.failed
     ]

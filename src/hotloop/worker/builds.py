@@ -16,7 +16,7 @@ from typing import Any
 from hotloop.core.candidate import Candidate
 from hotloop.core.record import to_json
 from hotloop.core.verdict import Evidence, KernelResources, Stage, Status
-from hotloop.worker.candidate import encode_args
+from hotloop.worker.arguments import encode_args
 from hotloop.worker.children import ChildDied, ChildTimeout
 from hotloop.worker.evaluation import Failed, failure_of
 from hotloop.worker.workroom import Workroom
@@ -118,9 +118,13 @@ class Builds:
 def _compiler_crash(exc: ChildDied, log: str) -> Failed:
     how = exc.exit.describe() if exc.exit else "ended"
     return Failed(
-        Status.COMPILE_ERROR, Stage.COMPILE,
-        Evidence(kind="compiler_crash", message=f"the compiler's process {how}",
-                 details={"log": log[-4000:]}),
+        Status.COMPILE_ERROR,
+        Stage.COMPILE,
+        Evidence(
+            kind="compiler_crash",
+            message=f"the compiler's process {how}",
+            details={"log": log[-4000:]},
+        ),
     )
 
 

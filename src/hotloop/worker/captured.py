@@ -1,7 +1,7 @@
 """Tensors that a score_mod or mask_mod captures: plain globals of the file, or of a closure.
 
-`get_buffers` is how a file declares them. What a function captures besides is found here through its
-code, so that it can be moved to the device and named; it is fixed, the same for every seed.
+`get_buffers` is how a file declares them. What a function captures besides is found here through
+its code, so that it can be moved to the device and named; it is fixed, the same for every seed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Capture(NamedTuple):
 
 
 def captured_tensors(functions: Iterator[Callable[..., Any] | None]) -> list[Capture]:
-    """Return the tensors that functions read from globals and closures, called functions included."""
+    """Return the tensors that functions, and those they call, read from globals and closures."""
     found: dict[int, Capture] = {}
     pending = [f for f in functions if isinstance(f, FunctionType)]
     seen: set[int] = set()

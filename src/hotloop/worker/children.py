@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hotloop import sandbox
@@ -48,15 +49,15 @@ class Exit:
 class Zygote:
     """A running zygote; thread-safe."""
 
-    def __init__(self, *, interpret: bool, extra_env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, *, interpret: bool, folder: Path) -> None:
+        """Start a zygote that keeps its own caches below `folder`."""
         ours, theirs = Channel.pair()
-        env = sandbox.scrubbed_environment("/", extra=dict(extra_env or {}))
-        env.update({name: "1" for name in
-                    ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")})
+        env = sandbox.scrubbed_environment(str(folder))
+        env["TMPDIR"] = str(folder)  # the temporary folder of a cage is made on entry
         if interpret:
             env["TRITON_INTERPRET"] = "1"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "hotloop.worker.zygote", str(theirs.fileno())],
+            [sys.executable, "-W", "ignore", "-m", "hotloop.worker.zygote", str(theirs.fileno())],
             env=env, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, start_new_session=True,
         )

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from triton.compiler.errors import CompilationError
-from triton.runtime.errors import OutOfResources
+from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITCallable
 
 from hotloop.worker.fake_launch import FailedCompile
 
 MAX_MESSAGE_CHARS = 2000
 
+_ASSEMBLER_ERROR = re.compile(r"^\S+ [^,\n]*, line (\d+); error\s*:\s*(.*)$", re.MULTILINE)
+
 
 def describe_compile_error(failed: FailedCompile, path: Path) -> dict[str, Any]:
     """Return a refusal of the compiler as plain values.
 
     Besides `kind`, `type`, `message` and `kernel`: `line` (in the candidate's file, from 1),
-    `column` (from 1) and `excerpt` (the source line and a caret below it), where the compiler says.
+    `column` (from 1) and `excerpt` (the source line and a caret below it), where the compiler says;
+    the message then has all three.
     """
     innermost = _innermost(failed.error)
     described: dict[str, Any] = {
@@ -31,7 +35,9 @@ def describe_compile_error(failed: FailedCompile, path: Path) -> dict[str, Any]:
         "constexprs": failed.constexprs,
     }
     if isinstance(innermost, CompilationError):
-        described.update(_position(innermost, path))
+        position = _position(innermost, path)
+        described.update(position)
+        described["message"] = _with_position(described["message"], position, path)
     elif failed.diagnostics:
         described["message"] = _first_diagnostic(failed.diagnostics) or described["message"]
     return described
@@ -65,12 +71,20 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _message(error: BaseException) -> str:
+    if isinstance(error, PTXASError):
+        return _assembler_errors(str(error)) or "the assembler failed without naming an error"
     if not isinstance(error, CompilationError):
         return str(error)
     if error.error_message:
         return str(error.error_message)
     cause = error.__cause__
     return f"{type(cause).__name__}: {cause}" if cause is not None else str(error)
+
+
+def _assembler_errors(log: str) -> str:
+    """Return the errors of an assembler's log without the names of its temporary files."""
+    found = _ASSEMBLER_ERROR.findall(log)
+    return "\n".join(f"PTX line {line}: {text.strip()}" for line, text in found)
 
 
 def _first_diagnostic(text: str) -> str:
@@ -80,6 +94,13 @@ def _first_diagnostic(text: str) -> str:
         if "error:" in line:
             return "\n".join(lines[i : i + 2])[:MAX_MESSAGE_CHARS]
     return ""
+
+
+def _with_position(message: str, position: dict[str, Any], path: Path) -> str:
+    if "excerpt" not in position:
+        return message
+    place = f"{path.name}:{position['line']}" if "line" in position else path.name
+    return f"{place}: {message}\n{position['excerpt']}"
 
 
 def _position(error: CompilationError, path: Path) -> dict[str, Any]:

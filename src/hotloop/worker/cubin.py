@@ -72,7 +72,15 @@ def spilled_bytes(ptx: str, arch: str, options: list[str]) -> tuple[int, int]:
         source = Path(folder) / "kernel.ptx"
         source.write_text(ptx)
         target = Path(folder) / "kernel.cubin"
-        command = [_assembler(), "-v", *options, f"--gpu-name={arch}", str(source), "-o", str(target)]
+        command = [
+            _assembler(),
+            "-v",
+            *options,
+            f"--gpu-name={arch}",
+            str(source),
+            "-o",
+            str(target),
+        ]
         log = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     match = _SPILLS.search(log)
     return (int(match.group(1)), int(match.group(2))) if match else (0, 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from hotloop.worker.draw import Draw, Outputs
 from hotloop.worker.module_runner import tensors_of
@@ -41,7 +42,7 @@ def degenerate_reasons(
     return tuple(reasons)
 
 
-def _spread_reason(eager: torch.Tensor, golden: torch.Tensor) -> str | None:
+def _spread_reason(eager: Tensor, golden: Tensor) -> str | None:
     rms = float(golden.square().mean().sqrt())
     if rms == 0:
         return "is zero everywhere"

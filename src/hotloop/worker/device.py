@@ -55,12 +55,7 @@ def peaks(dtype: str) -> dict[str, float]:
     medians of seven calls.
     """
     clock = make_clock_once()
-    source = torch.empty(COPY_BYTES, dtype=torch.uint8, device="cuda").random_()
-    target = torch.empty_like(source)
-    copy_ms = statistics.median(
-        clock.measure(lambda: target.copy_(source))[1].elapsed_ms for _ in range(7)
-    )
-    del source, target
+    copy_ms = _copy_ms(clock)
     kind = getattr(torch, dtype)
     if not kind.is_floating_point or kind.itemsize < 2:
         kind = torch.float32
@@ -70,6 +65,14 @@ def peaks(dtype: str) -> dict[str, float]:
         "copy_gbps": gbps(2 * COPY_BYTES, copy_ms),
         "matmul_tflops": tflops(2.0 * MATMUL_SIZE**3, matmul_ms),
     }
+
+
+def _copy_ms(clock: Any) -> float:
+    source = torch.empty(COPY_BYTES, dtype=torch.uint8, device="cuda").random_()
+    target = torch.empty_like(source)
+    return statistics.median(
+        clock.measure(lambda: target.copy_(source))[1].elapsed_ms for _ in range(7)
+    )
 
 
 @cache

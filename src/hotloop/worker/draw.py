@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from hotloop.core.problem import TensorSpec
 from hotloop.worker.precision import Precision, precision
@@ -19,8 +20,7 @@ from hotloop.worker.precision import Precision, precision
 if TYPE_CHECKING:
     from hotloop.worker.load import LoadedProblem
 
-Tensor = torch.Tensor
-Outputs = tuple[torch.Tensor, ...]
+Outputs = tuple[Tensor, ...]
 Specs = tuple[tuple[TensorSpec, ...], tuple[TensorSpec, ...], tuple[TensorSpec, ...]]
 
 MAX_CONDITIONING = 0.10

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -19,7 +20,6 @@ from hotloop.worker import sequential
 from hotloop.worker.draw import Outputs, max_abs_difference
 
 aten = torch.ops.aten
-Tensor = torch.Tensor
 
 
 def _cast(value: Tensor, like: Tensor, dtype: torch.dtype | None = None) -> Tensor:

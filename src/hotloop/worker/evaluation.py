@@ -18,7 +18,7 @@ from hotloop.core.candidate import Candidate
 from hotloop.core.record import to_json
 from hotloop.core.verdict import Evidence, Stage, Status
 from hotloop.worker.arena import Arena, Layout, Slot
-from hotloop.worker.candidate import encode_args
+from hotloop.worker.arguments import encode_args
 from hotloop.worker.children import Child, ChildDied, ChildTimeout
 from hotloop.worker.poison import fill
 from hotloop.worker.reference import Draw, Reference
@@ -152,37 +152,38 @@ class Evaluation:
             "pins": to_json(self.candidate.pins),
             "init_args": [encode_args(a) for a in init_args],
             "state": {n: s.to_json() for n, s in self.board.state.items()},
-            "sets": [self._describe_set(*s) for s in self.board.sets],
+            "sets": [self.describe_set(*s) for s in self.board.sets],
             "reserve_bytes": self.board.reserve_bytes,
         }
-        answer = self._ask(message, LOAD_S, Stage.CORRECTNESS)
+        answer = self.ask(message, LOAD_S, Stage.CORRECTNESS)
         self.prepare_ms.append(float(answer["prepare_ms"]))
 
     def prepare(self) -> None:
         """Tell the candidate that its parameters and buffers changed."""
-        answer = self._ask({"op": "prepare"}, CALL_S, Stage.CORRECTNESS)
+        answer = self.ask({"op": "prepare"}, CALL_S, Stage.CORRECTNESS)
         self.prepare_ms.append(float(answer["prepare_ms"]))
 
     def call(
         self, index: int, *, timed: bool, stage: Stage, timeout_s: float = CALL_S
     ) -> dict[str, Any]:
         """Run one forward on set `index`."""
-        return self._ask({"op": "call", "set": index, "timed": timed}, timeout_s, stage)
+        return self.ask({"op": "call", "set": index, "timed": timed}, timeout_s, stage)
 
     def batch(self, *, repeats: int = 1, capture: bool = False) -> dict[str, Any]:
         """Run all sets `repeats` times (or capture them as a graph)."""
         message = {"op": "batch", "repeats": repeats, "capture": capture}
-        return self._ask(message, CALL_S, Stage.PERFORMANCE)
+        return self.ask(message, CALL_S, Stage.PERFORMANCE)
 
     def record(self) -> dict[str, Any]:
         """Ask for the kernel launches of one forward on set 0."""
-        return self._ask({"op": "record", "set": 0}, CALL_S, Stage.PERFORMANCE)
+        return self.ask({"op": "record", "set": 0}, CALL_S, Stage.PERFORMANCE)
 
     def close(self) -> None:
         """End the candidate's process and everything below it."""
         self.child.close()
 
-    def _describe_set(self, inputs: list[Any], outputs: list[Slot]) -> dict[str, Any]:
+    @staticmethod
+    def describe_set(inputs: list[Any], outputs: list[Slot]) -> dict[str, Any]:
         return {
             "inputs": [
                 {"slot": v.to_json()} if isinstance(v, Slot) else {"value": encode_args(v)}
@@ -191,7 +192,12 @@ class Evaluation:
             "outputs": [s.to_json() for s in outputs],
         }
 
-    def _ask(self, message: dict[str, Any], timeout_s: float, stage: Stage) -> dict[str, Any]:
+    def ask(self, message: dict[str, Any], timeout_s: float, stage: Stage) -> dict[str, Any]:
+        """Send one request; whatever goes wrong is the untrusted process's failure.
+
+        Raises:
+            Failed: it answered with an error, ended, or did not answer in time.
+        """
         try:
             answer = self.child.request(message, timeout_s)
         except ChildTimeout:

@@ -75,8 +75,8 @@ class _DeviceGuard:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, *_: object) -> bool:
-        return False
+    def __exit__(self, *_: object) -> None:
+        return None
 
 
 def device_queries() -> dict[str, Callable[..., Any]]:

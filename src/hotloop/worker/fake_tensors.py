@@ -1,9 +1,9 @@
 """CUDA tensors without a GPU: shapes, strides, dtypes and addresses, but no data.
 
-Inside `fake_cuda()` every tensor that code creates is a torch `FakeTensor`, `device="cuda"` works also
-on a CPU-only torch, and `data_ptr()` gives an address with the alignment that torch's CUDA allocator
-would give, so that Triton specialises a launch as it will on the GPU. What needs data raises (see
-`NEEDS_DATA`): whether to branch on a value is not decidable here.
+Inside `fake_cuda()` every tensor that code creates is a torch `FakeTensor`, `device="cuda"` works
+also on a CPU-only torch, and `data_ptr()` gives an address with the alignment that torch's CUDA
+allocator would give, so that Triton specialises a launch as it will on the GPU. What needs data
+raises (see `NEEDS_DATA`): whether to branch on a value is not decidable here.
 """
 
 from __future__ import annotations

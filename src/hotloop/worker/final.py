@@ -53,7 +53,7 @@ def time_final(
         Failed: an output was wrong.
     """
     assert session.timed is not None
-    replay, refused = start_replay(room, evaluation, fast)
+    replay, refused = start_replay(room, evaluation, fast.kernels)
     side = replay or evaluation
     try:
         timer = CandidateTimer(side, session.timed)

@@ -15,12 +15,13 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from hotloop.errors import ProblemError
 
-Run = Callable[[tuple[Any, ...]], tuple[torch.Tensor, ...]]
+Run = Callable[[tuple[Any, ...]], tuple[Tensor, ...]]
 
 _NARROW = {
     torch.float32: torch.float64,
@@ -36,7 +37,7 @@ SEPARATE_TOLERANCE = 1e-9
 
 def widen(value: Any) -> Any:
     """Up-cast a floating or complex tensor to float64; anything else is returned as it is."""
-    if isinstance(value, torch.Tensor) and value.dtype in _NARROW:
+    if isinstance(value, Tensor) and value.dtype in _NARROW:
         return value.to(_NARROW[value.dtype])
     return value
 
@@ -67,7 +68,7 @@ def float64_default() -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def run_wide(run: Run, inputs: tuple[Any, ...]) -> tuple[torch.Tensor, ...]:
+def run_wide(run: Run, inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
     """Run a model whose parameters are float64 on up-cast inputs.
 
     Falls back to a plain float64 run for models that the lifting mode cannot run.
@@ -92,7 +93,7 @@ def run_wide(run: Run, inputs: tuple[Any, ...]) -> tuple[torch.Tensor, ...]:
 
 
 def batched_inputs(
-    run: Run, inputs: tuple[Any, ...], outputs: Sequence[torch.Tensor]
+    run: Run, inputs: tuple[Any, ...], outputs: Sequence[Tensor]
 ) -> tuple[int, ...] | None:
     """Find the inputs whose first dimension is a batch of independent problems.
 
@@ -114,7 +115,7 @@ def batched_inputs(
         return None
     fitting = tuple(
         i for i, x in enumerate(inputs)
-        if isinstance(x, torch.Tensor) and x.dim() > 0 and x.shape[0] == n
+        if isinstance(x, Tensor) and x.dim() > 0 and x.shape[0] == n
     )
     choices = [fitting, *((i,) for i in fitting if len(fitting) > 1)]
     return next((c for c in choices if c and _separable(run, inputs, outputs, c)), None)
@@ -122,10 +123,10 @@ def batched_inputs(
 
 def run_blocked(
     run: Run, inputs: tuple[Any, ...], batched: tuple[int, ...], rows: int
-) -> tuple[torch.Tensor, ...]:
+) -> tuple[Tensor, ...]:
     """Run the float64 model on `rows` batch rows at a time."""
     n = inputs[batched[0]].shape[0]
-    whole: list[torch.Tensor] = []
+    whole: list[Tensor] = []
     for start in range(0, n, rows):
         part = run_wide(run, slice_rows(inputs, batched, start, min(n, start + rows)))
         if not whole:
@@ -136,8 +137,8 @@ def run_blocked(
 
 
 def run_in_blocks(
-    run: Run, inputs: tuple[Any, ...], outputs: Sequence[torch.Tensor], blocks: int
-) -> tuple[torch.Tensor, ...]:
+    run: Run, inputs: tuple[Any, ...], outputs: Sequence[Tensor], blocks: int
+) -> tuple[Tensor, ...]:
     """Run the float64 model on slices of the batch, smaller ones while memory runs out.
 
     Args:
@@ -166,7 +167,7 @@ def run_in_blocks(
             blocks = min(n, blocks * 4)
 
 
-def blocks_needed(inputs: Sequence[torch.Tensor], peak_bytes: int, device: str) -> int:
+def blocks_needed(inputs: Sequence[Tensor], peak_bytes: int, device: str) -> int:
     """Return into how many slices a float64 run must be cut to fit.
 
     Args:
@@ -192,7 +193,7 @@ def slice_rows(
 
 
 def _separable(
-    run: Run, inputs: tuple[Any, ...], outputs: Sequence[torch.Tensor], batched: tuple[int, ...]
+    run: Run, inputs: tuple[Any, ...], outputs: Sequence[Tensor], batched: tuple[int, ...]
 ) -> bool:
     n = outputs[0].shape[0]
     try:
@@ -212,7 +213,7 @@ def _separable(
     return True
 
 
-def _close(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> bool:
+def _close(a: Tensor, b: Tensor, tolerance: float) -> bool:
     a, b = a.double(), b.double()
     if a.numel() == 0:
         return True

@@ -21,9 +21,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from hotloop.errors import ProblemError, boundary
+from hotloop.errors import ProblemError
 
 PROFILES = ("shipped", "normal", "positive_mean", "large", "integers")
 RUNNING_STATISTICS = frozenset({"running_mean", "running_var"})
@@ -44,7 +45,7 @@ class Provenance(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self._seen: dict[int, tuple[torch.Tensor, int, str]] = {}
+        self._seen: dict[int, tuple[Tensor, int, str]] = {}
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -53,7 +54,7 @@ class Provenance(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         law = self._law(name, args, kwargs or {})
         out = func(*args, **(kwargs or {}))
-        if law is not None and isinstance(out, torch.Tensor):
+        if law is not None and isinstance(out, Tensor):
             # holding the tensor keeps its id from being used again
             self._seen[id(out)] = (out, out._version, law)
         return out
@@ -73,7 +74,7 @@ class Provenance(TorchFunctionMode):
             return _SOURCES[name]
         if name in _FILLS:
             return "derived"
-        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)]
+        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
         if name in _AFFINE and len(tensors) == 1 and self.source(tensors[0]) is not None:
             return "derived"
         return None
@@ -107,10 +108,10 @@ def draw_inputs(
         The arguments of forward, and for each its law if it is free.
 
     Raises:
-        ProblemError: `get_inputs` raised or returned no sequence.
+        ProblemError: `get_inputs` returned no sequence. What it raises itself passes.
     """
     provenance = Provenance()
-    with boundary(ProblemError, "get_inputs()"), torch.device(device), provenance:
+    with torch.device(device), provenance:
         values = get_inputs()
     if not isinstance(values, (list, tuple)):
         raise ProblemError(
@@ -121,7 +122,7 @@ def draw_inputs(
     return tuple(_place(v, device, dtype) for v in values), sources
 
 
-def fill(tensor: torch.Tensor, profile: str, gen: torch.Generator, scale: float) -> None:
+def fill(tensor: Tensor, profile: str, gen: torch.Generator, scale: float) -> None:
     """Overwrite a free tensor with values of `profile`; `scale` is that of `large`."""
     if profile == "normal":
         tensor.normal_(generator=gen)
@@ -135,7 +136,7 @@ def fill(tensor: torch.Tensor, profile: str, gen: torch.Generator, scale: float)
         raise ValueError(f"no values for profile {profile!r}")
 
 
-def refill(tensor: torch.Tensor, law: str, gen: torch.Generator, scale: float) -> bool:
+def refill(tensor: Tensor, law: str, gen: torch.Generator, scale: float) -> bool:
     """Draw new values of a law or a profile in place; False where only `get_inputs` can."""
     if law == "derived":
         return False
@@ -147,7 +148,7 @@ def refill(tensor: torch.Tensor, law: str, gen: torch.Generator, scale: float) -
 
 
 def perturb_constants(
-    state: dict[str, torch.Tensor], constant: frozenset[str], gen: torch.Generator
+    state: dict[str, Tensor], constant: frozenset[str], gen: torch.Generator
 ) -> None:
     """Give constant-initialised parameters and batch statistics random values, in place.
 
@@ -165,7 +166,7 @@ def perturb_constants(
 def _place(value: Any, device: str, dtype: torch.dtype | None) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(_place(v, device, dtype) for v in value)
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, Tensor):
         return value
     target = dtype if dtype is not None and value.dtype.is_floating_point else value.dtype
     return value.detach().to(device=device, dtype=target)

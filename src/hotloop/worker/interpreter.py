@@ -1,10 +1,11 @@
 """Make Triton's interpreter agree with the GPU: the CPU lane runs candidate kernels on it.
 
-`install()` replaces the parts of Triton's interpreter that are wrong or missing. It is called once in
-a worker process that was started with ``TRITON_INTERPRET=1``, before candidate code is imported,
+`install()` replaces the parts of Triton's interpreter that are wrong or missing. It is called once
+in a worker process that was started with ``TRITON_INTERPRET=1``, before candidate code is imported,
 and it is never undone. What it covers: bfloat16 and fp8 arithmetic, rounding of casts, TF32 dots,
 NaN in extrema, reductions and scans by any combine function, libdevice, two PTX approximations,
-tensor descriptors, float arguments, autotuning without a clock. What it refuses by name: other
+tensor descriptors, float arguments, accesses outside the arguments' memory, autotuning without a
+clock. What it refuses by name: other
 inline assembly, Gluon, libdevice functions without a numpy twin.
 
 It does not model races, shared memory or speed.
@@ -13,7 +14,7 @@ It does not model races, shared memory or speed.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -28,9 +29,11 @@ from triton.runtime.autotuner import Autotuner
 
 from hotloop.worker import interpreter_reduce, interpreter_syntax
 from hotloop.worker.fake_device import TargetDriver, device_queries, run_untimed
-from hotloop.worker.interpreter_builder import GpuLikeBuilder, UnsupportedInInterpreterError
+from hotloop.worker.interpreter_builder import GpuLikeBuilder
+from hotloop.worker.interpreter_handles import UnsupportedInInterpreterError
+from hotloop.worker.interpreter_memory import OutOfBoundsError, Region
 
-__all__ = ["UnsupportedInInterpreterError", "cause_of", "install"]
+__all__ = ["OutOfBoundsError", "UnsupportedInInterpreterError", "cause_of", "install"]
 
 AutotuneMode = Literal["first", "all"]
 
@@ -51,8 +54,8 @@ def install(*, autotune: AutotuneMode = "first") -> None:
     global _installed
     if not isinstance(tl.sum, _stock.InterpretedFunction):
         raise RuntimeError(
-            "expected a process whose triton was imported with TRITON_INTERPRET=1, but its language "
-            "functions are compiled ones; set the variable before the process starts"
+            "expected a process whose triton was imported with TRITON_INTERPRET=1, but its "
+            "language functions are compiled ones; set the variable before the process starts"
         )
     _install_autotune(autotune)
     if _installed:
@@ -180,6 +183,8 @@ def _wrap_grid_call(stock: Callable[..., None]) -> Callable[..., None]:
         if callable(grid):  # with plain numbers, as on the GPU, not with interpreted tensors
             grid = grid(inspect.getcallargs(self.fn, *args, **named))
         self.grid = tuple(int(extent) for extent in grid)
+        bound = inspect.getcallargs(self.fn, *args, **named)
+        _stock.interpreter_builder.set_regions(list(_regions(bound)))
         _launch_depth += 1
         try:
             with np.errstate(all="ignore"):
@@ -188,6 +193,19 @@ def _wrap_grid_call(stock: Callable[..., None]) -> Callable[..., None]:
             _launch_depth -= 1
 
     return call
+
+
+def _regions(arguments: dict[str, Any]) -> Iterator[Region]:
+    """Yield the storage of each tensor among a launch's arguments."""
+    for name, value in arguments.items():
+        if isinstance(value, tuple):
+            yield from _regions({f"{name}[{i}]": entry for i, entry in enumerate(value)})
+            continue
+        tensor = getattr(value, "base", value)  # of a descriptor or a reinterpreted tensor
+        if isinstance(tensor, torch.Tensor):
+            storage = tensor.untyped_storage()
+            start = storage.data_ptr()
+            yield Region(name, start, start + storage.nbytes())
 
 
 def _call_device_function(self: Any, *args: Any, **kwargs: Any) -> Any:

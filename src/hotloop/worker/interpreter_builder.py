@@ -3,7 +3,7 @@
 Triton's interpreter calls one method of its builder per operation. The stock builder computes on
 bfloat16 and fp8 bit patterns as if they were integers, truncates where the GPU rounds to nearest,
 ignores the precision of a dot, and has neither libdevice nor inline assembly. `GpuLikeBuilder`
-overrides those methods and nothing else; memory, shapes and masks stay Triton's.
+overrides those methods and nothing else; shapes and masks stay Triton's.
 
 It holds for Triton 3.6 to 3.9: signatures that changed in between are taken as ``*args``.
 """
@@ -15,21 +15,18 @@ from typing import Any
 import numpy as np
 import torch
 import triton.language as tl
-from triton._C.libtriton import interpreter as _memory
 from triton._C.libtriton import ir as _ir
 from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import min_dot_size
 from triton.runtime import interpreter as _stock
 
-from hotloop.worker.interpreter_formats import (
-    BF16,
-    SOFT_FORMATS,
-    Array,
-    decode,
-    encode,
-    round_to_tf32,
-    split_bf16,
-    to_float16,
+from hotloop.worker.interpreter_formats import Array, round_to_tf32, split_bf16
+from hotloop.worker.interpreter_handles import (
+    Handle,
+    UnsupportedInInterpreterError,
+    make_handle,
+    numbers_of,
+    scalar_name,
 )
 from hotloop.worker.interpreter_maths import (
     BIT_VIEWS,
@@ -39,57 +36,12 @@ from hotloop.worker.interpreter_maths import (
     Function,
     libdevice_name,
 )
-
-Handle = Any  # triton.runtime.interpreter.TensorHandle: .data (numpy), .dtype (Triton scalar type)
+from hotloop.worker.interpreter_memory import MemoryBuilder
 
 _COMPARISONS = frozenset(
     {np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal}
 )
 _HOPPER = GPUTarget("cuda", 90, 32)
-
-
-class UnsupportedInInterpreterError(NotImplementedError):
-    """A kernel uses something that has no meaning on a CPU. Not the kernel's fault."""
-
-
-def _scalar_name(handle: Handle) -> str:
-    return str(handle.dtype.scalar)
-
-
-def _values(handle: Handle) -> Array:
-    """Return the handle's numbers: float32 for a bit-pattern format, else its own array."""
-    name = _scalar_name(handle)
-    data: Array = handle.data
-    if name in SOFT_FORMATS and data.dtype != np.bool_:
-        return decode(data, name)
-    return data
-
-
-def _handle(values: Array, dtype: Any, *, toward_zero: bool = False) -> Handle:
-    """Store `values` as Triton scalar type `dtype`, rounding once."""
-    name = str(dtype)
-    if name in SOFT_FORMATS:
-        return _stock.TensorHandle(encode(values, name, toward_zero=toward_zero), dtype)
-    target = _stock._get_np_dtype(dtype)
-    if values.dtype == target:
-        return _stock.TensorHandle(values, dtype)
-    if name == "fp16":
-        return _stock.TensorHandle(to_float16(values, toward_zero=toward_zero), dtype)
-    if np.issubdtype(values.dtype, np.floating) and np.issubdtype(target, np.integer):
-        return _stock.TensorHandle(_float_to_int(values, target), dtype)
-    return _stock.TensorHandle(values.astype(target), dtype)
-
-
-def _float_to_int(values: Array, target: np.dtype[Any]) -> Array:
-    """Truncate as PTX `cvt.rzi` does: saturate at the limits of the type, NaN becomes 0."""
-    width = np.dtype(f"{target.kind}{max(4, target.itemsize)}")  # narrow types go through 32 bits
-    limits = np.iinfo(width)
-    wide = np.trunc(values.astype(np.float64))
-    result = np.where(np.isnan(wide), 0.0, wide)
-    inside = np.clip(result, float(limits.min), np.nextafter(float(limits.max) + 1.0, 0.0))
-    whole = inside.astype(width)
-    whole = np.where(result >= float(limits.max), limits.max, whole)
-    return whole.astype(target)
 
 
 class _AsmResult:
@@ -104,12 +56,11 @@ class _AsmResult:
         return self._handle
 
 
-class GpuLikeBuilder(_stock.InterpreterBuilder):
+class GpuLikeBuilder(MemoryBuilder):
     """Triton's interpreter builder with the arithmetic of an sm_90 GPU."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.grid_idx: tuple[int, int, int] | None = None
         self.options = _stock.InterpreterOptions(
             allowed_dot_input_precisions=("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
         )
@@ -119,29 +70,29 @@ class GpuLikeBuilder(_stock.InterpreterBuilder):
 
     def get_bf16(self, value: float) -> Handle:
         """Return a bfloat16 constant."""
-        return _handle(np.array([value], dtype=np.float64), tl.bfloat16)
+        return make_handle(np.array([value], dtype=np.float64), tl.bfloat16)
 
     def cast_impl(self, src: Handle, dst_type: Any) -> Handle:
         """Convert between any two scalar types; to nearest even when digits are lost."""
-        return _handle(_values(src), dst_type.scalar)
+        return make_handle(numbers_of(src), dst_type.scalar)
 
     def create_fp_to_fp(self, src: Handle, dst_type: Any, rounding_mode: Any) -> Handle:
         """Convert between floating types with the rounding that the kernel asked for."""
-        if "fp8e4b15" in (_scalar_name(src), str(dst_type.scalar)):
+        if "fp8e4b15" in (scalar_name(src), str(dst_type.scalar)):
             raise UnsupportedInInterpreterError(
                 "fp8e4b15 cannot be interpreted: expected fp8e4nv or fp8e5, the types sm_90 has"
             )
         toward_zero = rounding_mode == _ir.ROUNDING_MODE.RTZ
-        return _handle(_values(src), dst_type.scalar, toward_zero=toward_zero)
+        return make_handle(numbers_of(src), dst_type.scalar, toward_zero=toward_zero)
 
     # --- elementwise ---
 
     def binary_op(self, lhs: Handle, rhs: Handle, op: Any) -> Handle:
         """Apply a numpy operation to two handles; a comparison gives int1."""
         if op in _COMPARISONS:
-            return _stock.TensorHandle(op(_values(lhs), _values(rhs)), tl.int1)
+            return _stock.TensorHandle(op(numbers_of(lhs), numbers_of(rhs)), tl.int1)
         dtype = lhs.dtype.scalar
-        a, b = _values(lhs), _values(rhs)
+        a, b = numbers_of(lhs), numbers_of(rhs)
         if a.dtype == np.bool_ and b.dtype == np.bool_:
             wrapped = op(a.astype(np.int8), b.astype(np.int8)) & 1  # int1 wraps like any integer
             return _stock.TensorHandle(wrapped.astype(np.bool_), dtype)
@@ -149,11 +100,11 @@ class GpuLikeBuilder(_stock.InterpreterBuilder):
 
     def unary_op(self, arg: Handle, op: Any) -> Handle:
         """Apply a numpy operation to one handle."""
-        return self._like(op(_values(arg)), arg.dtype.scalar)
+        return self._like(op(numbers_of(arg)), arg.dtype.scalar)
 
     def ternary_op(self, lhs: Handle, rhs: Handle, other: Handle, op: Any) -> Handle:
         """Apply a numpy operation to three handles."""
-        result = op(_values(lhs), _values(rhs), _values(other))
+        result = op(numbers_of(lhs), numbers_of(rhs), numbers_of(other))
         return self._like(result, other.dtype.scalar)
 
     @staticmethod
@@ -161,7 +112,7 @@ class GpuLikeBuilder(_stock.InterpreterBuilder):
         """Wrap a result in the operands' type; pointers keep their 64-bit integers."""
         if isinstance(dtype, tl.pointer_type):
             return _stock.TensorHandle(values, dtype)
-        return _handle(values, dtype)
+        return make_handle(values, dtype)
 
     def create_select(self, cond: Handle, lhs: Handle, rhs: Handle) -> Handle:
         """Choose by condition; moves bit patterns, computes nothing."""
@@ -196,8 +147,8 @@ class GpuLikeBuilder(_stock.InterpreterBuilder):
         For float32 the product is exact in float64; the sum is rounded there first, which differs
         from one rounding in about one case in 2^29.
         """
-        a, b, c = (_values(handle).astype(np.float64) for handle in (x, y, z))
-        return _handle(a * b + c, z.dtype.scalar)
+        a, b, c = (numbers_of(handle).astype(np.float64) for handle in (x, y, z))
+        return make_handle(a * b + c, z.dtype.scalar)
 
     def create_umulhi(self, lhs: Handle, rhs: Handle) -> Handle:
         """Return the upper half of the unsigned product."""
@@ -215,8 +166,8 @@ class GpuLikeBuilder(_stock.InterpreterBuilder):
 
     @staticmethod
     def _by_float64(function: Function, args: list[Handle], dtype: Any) -> Handle:
-        values = function(*(_values(arg).astype(np.float64) for arg in args))
-        return _handle(np.asarray(values), dtype)
+        values = function(*(numbers_of(arg).astype(np.float64) for arg in args))
+        return make_handle(np.asarray(values), dtype)
 
     # --- libdevice and inline assembly ---
 
@@ -236,7 +187,7 @@ class GpuLikeBuilder(_stock.InterpreterBuilder):
             return _stock.TensorHandle(bits, dtype)
         integers = np.issubdtype(args[0].data.dtype, np.integer)
         if integers and name in INTEGER_FUNCTIONS:
-            return _handle(INTEGER_FUNCTIONS[name](*(arg.data for arg in args)), dtype)
+            return make_handle(INTEGER_FUNCTIONS[name](*(arg.data for arg in args)), dtype)
         return self._by_float64(FLOAT_FUNCTIONS[name], args, dtype)
 
     def create_inline_asm(
@@ -248,13 +199,13 @@ class GpuLikeBuilder(_stock.InterpreterBuilder):
         if instruction is None:
             known = ", ".join(repr(key) for key in PTX_INSTRUCTIONS)
             raise UnsupportedInInterpreterError(
-                f"inline assembly {text!r} cannot be interpreted on a CPU: expected one of {known}; "
-                "express it with triton.language operations, or verify on a GPU"
+                f"inline assembly {text!r} cannot be interpreted on a CPU: expected one of "
+                f"{known}; express it with triton.language operations, or verify on a GPU"
             )
-        if [_scalar_name(arg) for arg in args] != ["fp32"] or len(types) != 1:
-            got = [_scalar_name(arg) for arg in args]
+        if [scalar_name(arg) for arg in args] != ["fp32"] or len(types) != 1:
+            got = [scalar_name(arg) for arg in args]
             raise TypeError(f"inline assembly {text!r} takes one fp32 operand, got {got}")
-        return _AsmResult(_handle(instruction(args[0].data), types[0].scalar))
+        return _AsmResult(make_handle(instruction(args[0].data), types[0].scalar))
 
     # --- matrix products ---
 
@@ -264,75 +215,17 @@ class GpuLikeBuilder(_stock.InterpreterBuilder):
         16-bit and fp8 products are exact in float32 and summed there. For float32 operands `tf32`
         rounds them to TF32 first; `tf32x3`, `bf16x6` and `ieee` are float32.
         """
-        lhs, rhs = _values(a), _values(b)
-        accumulator = _values(d)
+        lhs, rhs = numbers_of(a), numbers_of(b)
+        accumulator = numbers_of(d)
         if lhs.dtype == np.float16:
             lhs, rhs = lhs.astype(np.float32), rhs.astype(np.float32)
         if not np.issubdtype(lhs.dtype, np.floating):
             product = np.matmul(lhs, rhs, dtype=accumulator.dtype)
-        elif _scalar_name(a) == "fp32":
+        elif scalar_name(a) == "fp32":
             product = _float32_product(lhs, rhs, str(precision.name))
         else:
             product = _matmul(lhs, rhs)
-        return _handle(product + accumulator, d.dtype.scalar)
-
-    # --- memory operations that do arithmetic ---
-
-    def create_atomic_rmw(self, kind: Any, ptr: Handle, val: Handle, mask: Handle, *rest: Any) -> Handle:
-        """Read, modify, write; bfloat16 and float16 additions are done here, one by one."""
-        name = _scalar_name(val)
-        if kind != _ir.ATOMIC_OP.FADD or name not in (BF16, "fp16"):
-            return super().create_atomic_rmw(kind, ptr, val, mask, *rest)
-        shape = val.data.shape
-        pointers, masks = (np.broadcast_to(h.data, shape).reshape(-1) for h in (ptr, mask))
-        addends = val.data.reshape(-1)
-        old = np.zeros_like(addends)
-        for i in np.flatnonzero(masks):
-            old[i] = self._update(pointers[i], addends[i : i + 1], val.dtype, np.add)
-        return _stock.TensorHandle(old.reshape(shape), val.dtype.scalar)
-
-    @staticmethod
-    def _update(address: Any, operand: Array, dtype: Any, op: Any) -> Any:
-        """Apply `op` to one element of memory and return what was there."""
-        pointer, mask = np.array([address], dtype=np.uint64), np.ones(1, dtype=np.bool_)
-        before = _memory.load(pointer, mask, np.zeros_like(operand), operand.dtype)
-        stored, added = (_stock.TensorHandle(data, dtype.scalar) for data in (before, operand))
-        after = _handle(op(_values(stored), _values(added)), dtype.scalar)
-        _memory.store(pointer, after.data, mask)
-        return before[0]
-
-    def create_descriptor_load(self, desc: Any, indices: list[Handle], *rest: Any) -> Handle:
-        """Load a block; a NaN border of a bit-pattern format is its NaN pattern."""
-        dtype = desc.base.dtype.element_ty
-        if desc.padding != _ir.PADDING_OPTION.PAD_NAN or str(dtype) not in SOFT_FORMATS:
-            return super().create_descriptor_load(desc, indices, *rest)
-        pointers, mask = desc.materialize_pointers(indices)
-        inside = getattr(mask, "data", mask)  # a plain array up to Triton 3.6, then a handle
-        nan = _handle(np.full(inside.shape, np.nan, dtype=np.float32), dtype).data
-        loaded = _memory.load(pointers.data, np.asarray(inside), nan, nan.dtype)
-        return _stock.TensorHandle(loaded, dtype)
-
-    def create_descriptor_reduce(
-        self, kind: Any, desc: Any, value: Handle, indices: list[Handle]
-    ) -> None:
-        """Combine a block into memory (`desc.atomic_add` and its kin)."""
-        dtype = desc.base.dtype.element_ty
-        pointers, mask = desc.materialize_pointers(indices)
-        inside = np.asarray(getattr(mask, "data", mask)).reshape(-1)
-        addresses, operands = pointers.data.reshape(-1), value.data.reshape(-1)
-        op = _DESCRIPTOR_REDUCTIONS[str(kind.name)]
-        for i in np.flatnonzero(inside):
-            self._update(addresses[i], operands[i : i + 1], dtype, op)
-
-
-_DESCRIPTOR_REDUCTIONS: dict[str, Any] = {
-    "ADD": np.add,
-    "MIN": np.fmin,
-    "MAX": np.fmax,
-    "AND": np.bitwise_and,
-    "OR": np.bitwise_or,
-    "XOR": np.bitwise_xor,
-}
+        return make_handle(product + accumulator, d.dtype.scalar)
 
 
 def _matmul(lhs: Array, rhs: Array) -> Array:

@@ -1,11 +1,12 @@
 """Number formats that numpy has not: bfloat16, the fp8 family and TF32, for Triton's interpreter.
 
 The interpreter keeps a bfloat16 value as a ``uint16`` bit pattern and an fp8 value as ``uint8``.
-Arithmetic on those integers is nonsense, so `decode` turns a bit pattern into ``float32`` (exact for
-every format here) and `encode` rounds back once. One decode, one operation and one encode is what
-the GPU does for a single bfloat16 instruction.
+Arithmetic on those integers is nonsense, so `decode` turns a bit pattern into ``float32`` (exact
+for every format here) and `encode` rounds back once. One decode, one operation and one encode is
+what the GPU does for a single bfloat16 instruction.
 
-Formats are named as Triton's dtypes print themselves (``bf16``, ``fp8e4nv``, ...). No Triton import.
+Formats are named as Triton's dtypes print themselves (``bf16``, ``fp8e4nv``, ...). No Triton
+import.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def encode(values: Array, name: str, *, toward_zero: bool = False) -> Array:
     """Round float `values` to format `name` and return the bit patterns.
 
     Rounds to nearest, ties to even, unless `toward_zero`. A float64 value that is not a float32 is
-    first rounded to odd, so that the two roundings give the same result as one. fp8 saturates at the
-    largest finite value as `cvt.rn.satfinite` does (PTX ISA, instruction `cvt`).
+    first rounded to odd, so that the two roundings give the same result as one. fp8 saturates at
+    the largest finite value as `cvt.rn.satfinite` does (PTX ISA, instruction `cvt`).
     """
     narrow = values if values.dtype == np.float32 else _to_float32_odd(values)
     if name == BF16:

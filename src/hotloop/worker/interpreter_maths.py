@@ -129,18 +129,19 @@ FLOAT_FUNCTIONS: dict[str, Function] = {
 """Functions of float64 arrays, by libdevice name without prefix and type suffix."""
 
 # Intrinsics with a rounding suffix: `_rn` is the default rounding, so the plain operation.
+_ROUNDED_TO_NEAREST: dict[str, Function] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "rcp": lambda x: 1.0 / x,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+}
 FLOAT_FUNCTIONS |= {
     f"{prefix}{name}_rn": function
     for prefix in ("f", "d")
-    for name, function in {
-        "add": np.add,
-        "sub": np.subtract,
-        "mul": np.multiply,
-        "div": np.divide,
-        "rcp": lambda x: 1.0 / x,
-        "sqrt": np.sqrt,
-        "rsqrt": lambda x: 1.0 / np.sqrt(x),
-    }.items()
+    for name, function in _ROUNDED_TO_NEAREST.items()
 }
 FLOAT_FUNCTIONS["fmaf_rn"] = FLOAT_FUNCTIONS["fma_rn"] = FLOAT_FUNCTIONS["fma"]
 

@@ -1,5 +1,4 @@
-"""Reductions and scans for Triton's interpreter: any combine function, any format, no Python loop
-over elements.
+"""Reductions and scans for Triton's interpreter, by any combine function and in any format.
 
 The stock interpreter reduces sums and extrema with numpy on the raw storage, which is wrong for
 bit-pattern formats and for NaN, and calls any other combine function once per element. Here the
@@ -86,9 +85,7 @@ def _combine(lhs: Parts, rhs: Parts, dtypes: list[Any], combine_fn: Any) -> Part
     results = result if isinstance(result, tuple) else (result,)
     combined = []
     for value, part, dtype in zip(results, lhs, dtypes, strict=True):
-        cast = _stock.interpreter_semantic.cast(
-            _stock.interpreter_semantic.to_tensor(value), dtype
-        )
+        cast = _stock.interpreter_semantic.cast(_stock.interpreter_semantic.to_tensor(value), dtype)
         combined.append(np.broadcast_to(cast.handle.data, part.shape or (1,)).reshape(part.shape))
     return combined
 

@@ -2,9 +2,9 @@
 
 In a compiled kernel `and`, `or` and `not` on tensors work element by element. In the interpreter
 the kernel is plain Python, where the truth value of a block decides which operand survives, so
-`a == b and i < j` silently becomes `i < j`, and a branch on a block is always taken. The transformer
-here turns those operators and conditions into calls of the functions below; Triton's own rewriting
-of assignments and comparisons is kept.
+`a == b and i < j` silently becomes `i < j`, and a branch on a block is always taken. The
+transformer here turns those operators and conditions into calls of the functions below; Triton's
+own rewriting of assignments and comparisons is kept.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def condition(value: Any) -> Any:
 
 
 class KernelSyntax(_stock.ASTTransformer):
-    """Triton's rewriting of a kernel, plus element-wise logical operators and checked conditions."""
+    """Triton's rewriting, plus element-wise logical operators and checked conditions."""
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """Rewrite `a and b` to a call with one thunk an operand."""

@@ -11,7 +11,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hotloop.worker.candidate import decode_args, describe_error
+from hotloop.worker.arguments import decode_args
+from hotloop.worker.failure import describe_error
 from hotloop.worker.channel import Channel
 from hotloop.worker.module_host import write_sources
 

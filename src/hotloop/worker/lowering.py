@@ -17,6 +17,15 @@ from torch.fx import Node as FxNode
 
 from hotloop.core.graph import Arg, Graph, Node
 from hotloop.errors import UnsupportedOp
+from hotloop.worker.fx_nodes import (
+    NotCovered,
+    aten_name,
+    dtype_name,
+    kind,
+    may_share_memory,
+    meta,
+    operands,
+)
 from hotloop.worker.tracing import line_of
 
 
@@ -33,10 +42,6 @@ Operands = Mapping[str, Any]
 """Arguments of an ATen call by the names of its schema, defaults included."""
 Rule = Callable[["Lowering", FxNode, Operands], "Value"]
 """Writes one ATen operation. Raises `NotCovered` when it has no form in the vocabulary."""
-
-
-class NotCovered(Exception):
-    """An operation, with these arguments, has no form in the graph's vocabulary."""
 
 
 class Lowering:
@@ -83,8 +88,9 @@ class Lowering:
             if len(value.indices) == len(buffer.shape):
                 return self.gather(value, at)
             raise self.unsupported(
-                at, f"captured tensor {buffer.attrs['name']!r} has {len(buffer.shape)} dimensions "
-                f"and is indexed by {len(value.indices)}; index each of them"
+                at,
+                f"captured tensor {buffer.attrs['name']!r} has {len(buffer.shape)} dimensions "
+                f"and is indexed by {len(value.indices)}; index each of them",
             )
         if isinstance(value, Arg):
             return value if value.node is not None else self.scalar(value.value, at)
@@ -141,6 +147,16 @@ class Lowering:
             return Arg(value=value)
         raise NotCovered
 
+    def tensor_constant(self, tensor: torch.Tensor, at: FxNode) -> Arg:
+        """Write a tensor that the code itself holds: a number as a constant, else opaque."""
+        if tensor.ndim or tensor.is_meta:
+            attrs = {"target": "tensor", "arguments": []}
+            return self.emit("opaque", (), at, attrs=attrs, like=tensor)
+        value = tensor.item()
+        if isinstance(value, float) and not math.isfinite(value):
+            value = str(value)
+        return self.emit("constant", (), at, attrs={"value": value}, like=tensor)
+
     def cast(self, arg: Arg, dtype: torch.dtype, at: FxNode) -> Arg:
         """Convert an argument where kind or float width differ; scalars stay."""
         if arg.node is None:
@@ -189,14 +205,31 @@ class Lowering:
         if node.target is operator.getitem:
             whole = self.value(node.args[0])
             if isinstance(whole, tuple):
-                return whole[int(node.args[1])]  # type: ignore[call-overload]
+                return whole[int(node.args[1])]
         if not isinstance(node.target, torch._ops.OpOverload):
             return self._without_rule(node) if node.users else None
-        rule = self._rules.get(aten_name(node.target))
+        name = aten_name(node.target)
+        if node.target._schema.is_mutable and name not in self._rules:
+            return self._mutate(node, name.removesuffix("_"))
+        return self._apply(node, name)
+
+    def _apply(self, node: FxNode, name: str) -> Value:
+        rule = self._rules.get(name)
+        if rule is None:
+            return self._without_rule(node)
         try:
-            return rule(self, node, operands(node)) if rule is not None else self._without_rule(node)
+            return rule(self, node, operands(node))
         except NotCovered:
             return self._without_rule(node)
+
+    def _mutate(self, node: FxNode, name: str) -> Value:
+        """Lower an in-place operation as the plain one; later readers see its result."""
+        changed = node.args[0]
+        if not isinstance(changed, FxNode) or may_share_memory(changed):
+            raise self.unsupported(node, "it changes a tensor that other tensors may be views of")
+        value = self._apply(node, name)
+        self._values[changed] = value
+        return value
 
     def _without_rule(self, node: FxNode) -> Arg:
         if not self._opaque:
@@ -217,46 +250,6 @@ class Lowering:
         where = f"{self.name} line {line}" if line is not None else self.name
         target = node.target if node.op == "call_function" else node.op
         return UnsupportedOp(f"{where}: {target} cannot be lowered: {why}")
-
-
-def operands(node: FxNode) -> dict[str, Any]:
-    """Return the arguments of an ATen call by name, defaults included."""
-    schema = node.target._schema  # type: ignore[union-attr]
-    bound = {a.name: a.default_value for a in schema.arguments}
-    for argument, value in zip(schema.arguments, node.args, strict=False):
-        bound[argument.name] = value
-    return bound | dict(node.kwargs)
-
-
-def aten_name(target: torch._ops.OpOverload) -> str:
-    """Return `add` for `aten.add.Tensor`."""
-    return str(target._schema.name).rpartition("::")[2]
-
-
-def meta(node: FxNode) -> torch.Tensor:
-    """Return the (fake) result of a traced operation; the first of several.
-
-    Raises:
-        NotCovered: it has none.
-    """
-    value = node.meta.get("val")
-    while isinstance(value, (list, tuple)) and value:
-        value = value[0]
-    if not isinstance(value, torch.Tensor):
-        raise NotCovered
-    return value
-
-
-def dtype_name(dtype: torch.dtype) -> str:
-    """Return `float32` for `torch.float32`."""
-    return str(dtype).removeprefix("torch.")
-
-
-def kind(dtype: torch.dtype) -> str:
-    """Return `bool`, `int` or `float`."""
-    if dtype is torch.bool:
-        return "bool"
-    return "float" if dtype.is_floating_point else "int"
 
 
 def prune(graph: Graph) -> Graph:

@@ -14,12 +14,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from hotloop.errors import ProblemError, boundary
 from hotloop.worker import baselines, golden, inputs
 from hotloop.worker.admission import admitted
+from hotloop.worker.attribution import user_code
 from hotloop.worker.census import Census
 from hotloop.worker.degeneracy import degenerate_reasons
 from hotloop.worker.draw import (
@@ -35,7 +36,6 @@ from hotloop.worker.envelope import BlockedSequential, outlier_reason
 from hotloop.worker.module_runner import ModuleRunner, bind, state_of, tensors_of
 from hotloop.worker.precision import STRICT, applied
 
-Tensor = torch.Tensor
 NOMINAL_SEED = 1
 
 
@@ -100,7 +100,7 @@ class ModelReference(Reference):
 
     def eager(self, draw: Draw) -> Outputs:
         """Run the module as it is, under the policy's precision flags."""
-        with applied(self.precision), boundary(ProblemError, "forward"):
+        with applied(self.precision), user_code(self.loaded.problem, "forward"):
             return self._runner.run(draw.state, draw.inputs, draw.seed)
 
     def golden(self, draw: Draw, *, blocks: int | None = None) -> Outputs:
@@ -204,8 +204,10 @@ class ModelReference(Reference):
             self.notes.append(text)
 
     def _draw_inputs(self, seed: int) -> tuple[Any, Any]:
-        with inputs.seeded(seed, self.device):
-            return inputs.draw_inputs(self.loaded.get_inputs, self.device, self.precision.dtype)
+        get_inputs = self.loaded.get_inputs
+        assert get_inputs is not None
+        with inputs.seeded(seed, self.device), user_code(self.loaded.problem, "get_inputs()"):
+            return inputs.draw_inputs(get_inputs, self.device, self.precision.dtype)
 
     def _constant_names(self) -> frozenset[str]:
         first = state_of(self._runner.build(NOMINAL_SEED))

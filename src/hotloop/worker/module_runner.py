@@ -1,8 +1,8 @@
 """Module runner: calls a reference module with a draw's tensors and leaves no trace in either.
 
-The module is built once. For the length of a call a draw's parameters are bound into it, with fresh
-copies of its buffers, so nothing that a forward writes (batch statistics, step counters) reaches the
-next call or the draw. The random generators are seeded for the call and restored after it.
+The module is built once. For the length of a call a draw's parameters are bound into it, with
+fresh copies of its buffers, so nothing that a forward writes (batch statistics, step counters)
+reaches the next call or the draw. The random generators are seeded for the call and restored.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
-from hotloop.errors import ProblemError, boundary
+from hotloop.errors import ProblemError
+from hotloop.worker.attribution import user_code
 from hotloop.worker.draw import Outputs
 from hotloop.worker.inputs import seeded
-
-Tensor = torch.Tensor
 
 
 class ModuleRunner:
@@ -41,17 +41,19 @@ class ModuleRunner:
         Raises:
             ProblemError: the constructor raised.
         """
-        with seeded(seed, self.device), torch.device(self.device):
-            with boundary(ProblemError, "Model(*get_init_inputs())"):
-                model = self._loaded.model_class(*self._loaded.init_args)
+        what = "Model(*get_init_inputs())"
+        with (
+            seeded(seed, self.device),
+            torch.device(self.device),
+            user_code(self._loaded.problem, what),
+        ):
+            model = self._loaded.model_class(*self._loaded.init_args)
         return model.to(device=self.device, dtype=self._dtype).requires_grad_(False)
 
     def run(self, state: dict[str, Tensor], values: tuple[Any, ...], seed: int) -> Outputs:
         """Return forward's tensors, flattened, for these parameters, arguments and random seed."""
-        with self._bound(state), seeded(seed, self.device), torch.no_grad():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the user's file may warn; that is not our affair
-                return self.flatten(self.model(*self.arguments(values)), values)
+        with self._bound(state), seeded(seed, self.device), torch.no_grad(), quiet():
+            return self.flatten(self.model(*self.arguments(values)), values)
 
     def arguments(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return what to pass to forward: the values, or copies where forward writes into them."""
@@ -95,6 +97,14 @@ class ModuleRunner:
             yield
         finally:
             bind(self.model, self._home)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Drop warnings inside the block: what a user's file warns of is not the judge's affair."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def bind(model: Any, state: dict[str, Tensor]) -> None:

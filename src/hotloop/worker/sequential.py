@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 LANES = 128
 """Partial sums that run side by side before they are combined: a thread block's worth."""
@@ -28,7 +29,7 @@ def compute_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.float64 if dtype == torch.float64 else torch.float32
 
 
-def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+def matmul(a: Tensor, b: Tensor) -> Tensor:
     """Return a @ b for `(..., M, K)` and `(..., K, N)` of the same rank, in the accumulator dtype.
 
     The accumulator takes one k at a time, or a few where the product is too large for that.
@@ -46,7 +47,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def _step(a: torch.Tensor, volume: int, depth: int) -> int:
+def _step(a: Tensor, volume: int, depth: int) -> int:
     longest = max(1, math.ceil(depth / MAX_STEPS))
     tf32 = a.is_cuda and torch.backends.cuda.matmul.allow_tf32
     if a.dtype in (torch.float16, torch.bfloat16) or tf32:
@@ -55,7 +56,7 @@ def _step(a: torch.Tensor, volume: int, depth: int) -> int:
     return max(longest, min(64, excess))
 
 
-def total(x: torch.Tensor, dims: Sequence[int], *, keepdim: bool = False) -> torch.Tensor:
+def total(x: Tensor, dims: Sequence[int], *, keepdim: bool = False) -> Tensor:
     """Sum over `dims` with `LANES` running sums, in the accumulator dtype.
 
     An empty `dims` means all dimensions, as in torch.
@@ -78,7 +79,7 @@ def total(x: torch.Tensor, dims: Sequence[int], *, keepdim: bool = False) -> tor
     return result
 
 
-def scan(x: torch.Tensor, dim: int, *, product: bool = False) -> torch.Tensor:
+def scan(x: Tensor, dim: int, *, product: bool = False) -> Tensor:
     """Return the running sum (or product) along `dim`, term by term, in the accumulator dtype."""
     wide = compute_dtype(x.dtype)
     rows = x.movedim(dim, 0)
@@ -94,21 +95,21 @@ def scan(x: torch.Tensor, dim: int, *, product: bool = False) -> torch.Tensor:
     return out.movedim(0, dim)
 
 
-def mean(x: torch.Tensor, dims: Sequence[int], *, keepdim: bool = False) -> torch.Tensor:
+def mean(x: Tensor, dims: Sequence[int], *, keepdim: bool = False) -> Tensor:
     """Return the mean over `dims` in the accumulator dtype."""
     return total(x, dims, keepdim=keepdim) / reduced_count(x, dims)
 
 
 def variance(
-    x: torch.Tensor, dims: Sequence[int], correction: float, *, keepdim: bool = False
-) -> torch.Tensor:
+    x: Tensor, dims: Sequence[int], correction: float, *, keepdim: bool = False
+) -> Tensor:
     """Return the two-pass variance over `dims` in the accumulator dtype."""
     centred = x.to(compute_dtype(x.dtype)) - mean(x, dims, keepdim=True)
     squares = total(centred.square_(), dims, keepdim=keepdim)
     return squares / max(reduced_count(x, dims) - correction, 0)
 
 
-def softmax(x: torch.Tensor, dim: int, *, log: bool = False) -> torch.Tensor:
+def softmax(x: Tensor, dim: int, *, log: bool = False) -> Tensor:
     """Return the (log-)softmax over `dim` in the accumulator dtype."""
     shifted = x.to(compute_dtype(x.dtype))
     shifted = shifted - shifted.amax(dim=dim, keepdim=True)
@@ -117,15 +118,15 @@ def softmax(x: torch.Tensor, dim: int, *, log: bool = False) -> torch.Tensor:
     return shifted - norm.log() if log else weights / norm
 
 
-def reduced_count(x: torch.Tensor, dims: Sequence[int]) -> int:
+def reduced_count(x: Tensor, dims: Sequence[int]) -> int:
     """Return how many elements a reduction over `dims` combines."""
     axes = {d % max(x.dim(), 1) for d in dims} or set(range(x.dim()))
     return math.prod(x.shape[d] for d in axes)
 
 
 def convolution(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *rest: object
-) -> torch.Tensor:
+    x: Tensor, weight: Tensor, bias: Tensor | None, *rest: object
+) -> Tensor:
     """Return `aten.convolution` with input channels accumulated in turn.
 
     `rest` is stride, padding, dilation, transposed, output padding, groups. Grouped convolutions
@@ -137,7 +138,7 @@ def convolution(
     if groups != 1:
         return plain(x, weight, bias, *rest)
     axis = 0 if transposed else 1
-    out: torch.Tensor | None = None
+    out: Tensor | None = None
     for c in range(0, x.shape[1], _channel_step(x, weight)):
         stop = c + _channel_step(x, weight)
         part = plain(
@@ -151,6 +152,6 @@ def convolution(
     return out.to(x.dtype)
 
 
-def _channel_step(x: torch.Tensor, weight: torch.Tensor) -> int:
+def _channel_step(x: Tensor, weight: Tensor) -> int:
     taps = math.prod(weight.shape[2:])
     return max(1, math.ceil(x.shape[1] / 256), TENSOR_CORE_K // max(taps, 1))

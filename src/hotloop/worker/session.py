@@ -124,7 +124,7 @@ class Session:
         reference = self.reference
         book = CaseBook(reference, "timed")
         seed = secret_seed()
-        draw = reference.draw(seed, reference.timed_profile, timed=True)
+        draw = reference.draw(seed, reference.profiles[0], timed=True)
         book.add_draw(draw)
         for name in reference.baseline_names():
             self._add_baseline(name, draw)
@@ -152,7 +152,9 @@ class Session:
             attention = trace_attention(loaded)
         elif tracing:
             draw, _ = self.nominal.book.materialise(self.nominal.book.cases[0])
-            graph = trace_model(loaded, self.reference.model(draw), draw.inputs)
+            with torch.device(self.device):
+                model = loaded.model_class(*self.init_args)
+            graph = trace_model(loaded, model, draw.inputs)
         degenerate = self.reference.degenerate()
         return ProblemInfo(
             problem_id=self.problem.id,
@@ -165,7 +167,7 @@ class Session:
             flops=self.reference.flops,
             io_bytes=self.reference.io_bytes,
             rankable=not degenerate,
-            notes=(*degenerate, *self.nominal.book.notes),
+            notes=tuple(dict.fromkeys((*degenerate, *self.reference.notes, *self.nominal.book.notes))),
             baselines_ms=dict(self.baselines_ms),
             missing_baselines=dict(self.missing_baselines),
             setup_s=setup_s,

@@ -11,21 +11,14 @@ import torch
 from torch.fx import Node as FxNode
 
 from hotloop.core.graph import Arg
-from hotloop.worker.lowering import (
-    Lowering,
-    NotCovered,
-    Operands,
-    PartialGather,
-    Rule,
-    Value,
-    kind,
-    meta,
-)
+from hotloop.worker.fx_nodes import NotCovered, kind, meta
+from hotloop.worker.lowering import Lowering, Operands, PartialGather, Rule, Value
 
 _SAME_NAME = (
-    "neg abs sign exp exp2 log log1p expm1 sqrt rsqrt tanh sigmoid erf sin cos floor ceil round "
-    "relu reciprocal square silu hardsigmoid hardswish mish selu"
-).split()
+    "neg", "abs", "sign", "exp", "exp2", "log", "log1p", "expm1", "sqrt", "rsqrt", "tanh",
+    "sigmoid", "erf", "sin", "cos", "floor", "ceil", "round", "relu", "reciprocal", "square",
+    "silu", "hardsigmoid", "hardswish", "mish", "selu",
+)  # fmt: skip
 _ARITHMETIC = {
     "mul": "mul",
     "multiply": "mul",
@@ -64,10 +57,12 @@ _ON_BOOLS = {"add": "logical_or", "mul": "logical_and"}
 _ATTRIBUTES = {
     "softplus": ("beta", "threshold"),
     "leaky_relu": ("negative_slope",),
-    "hardtanh": ("min_val", "max_val"),
 }
-_IDENTITIES = "detach detach_ alias clone contiguous lift_fresh lift_fresh_copy positive".split()
-_CONVERSIONS = "to _to_copy type_as".split()
+_IDENTITIES = (
+    "detach", "detach_", "alias", "clone", "contiguous", "lift_fresh", "lift_fresh_copy",
+    "positive",
+)  # fmt: skip
+_CONVERSIONS = ("to", "_to_copy", "type_as")
 _FILLS = {"zeros": 0, "ones": 1, "full": None}
 
 
@@ -122,25 +117,28 @@ def _scaled(lw: Lowering, node: FxNode, item: Any, alpha: Any) -> Any:
     if alpha == 1:
         return arg
     if arg.node is None:
-        return Arg(value=arg.value * alpha)  # type: ignore[operator]
+        return Arg(value=arg.value * alpha)
     return lw.emit("mul", [arg, lw.scalar(alpha, node)], node)
 
 
 def _add(op: str, *, reverse: bool = False) -> Rule:
     def rule(lw: Lowering, node: FxNode, given: Operands) -> Value:
-        if kind(lw.dtype(node)) == "bool":
-            return arithmetic(lw, node, op, (given["self"], given["other"]))
         first, second = given["self"], given["other"]
         if reverse:
             first, second = second, first
-            scaled = lw.cast(lw.arg(second, node), lw.dtype(node), node)
-            left = _scaled(lw, node, given["other"], 1)
-            right = scaled if given.get("alpha", 1) == 1 else None
-            if right is None:
-                raise NotCovered
-            return lw.emit(op, [left, right], node)
+        if kind(lw.dtype(node)) == "bool":
+            return arithmetic(lw, node, op, (first, second))
         left = lw.cast(lw.arg(first, node), lw.dtype(node), node)
         return lw.emit(op, [left, _scaled(lw, node, second, given.get("alpha", 1))], node)
+
+    return rule
+
+
+def _extremum(op: str) -> Rule:
+    def rule(lw: Lowering, node: FxNode, given: Operands) -> Value:
+        if "other" not in given:
+            raise NotCovered
+        return arithmetic(lw, node, op, (given["self"], given["other"]))
 
     return rule
 
@@ -170,7 +168,18 @@ def _select(lw: Lowering, node: FxNode, condition: Any, yes: Any, no: Any) -> Ar
 
 
 def _clamp(lw: Lowering, node: FxNode, given: Operands) -> Value:
-    items = (given["self"], given.get("min"), given.get("max"))
+    return _clamped(lw, node, (given["self"], given.get("min"), given.get("max")))
+
+
+def _hardtanh(lw: Lowering, node: FxNode, given: Operands) -> Value:
+    return _clamped(lw, node, (given["self"], given["min_val"], given["max_val"]))
+
+
+def _relu6(lw: Lowering, node: FxNode, given: Operands) -> Value:
+    return _clamped(lw, node, (given["self"], 0, 6))
+
+
+def _clamped(lw: Lowering, node: FxNode, items: tuple[Any, ...]) -> Arg:
     return lw.emit("clamp", [lw.cast(lw.arg(i, node), lw.dtype(node), node) for i in items], node)
 
 
@@ -183,11 +192,6 @@ def _elu(lw: Lowering, node: FxNode, given: Operands) -> Value:
     if given["scale"] != 1 or given["input_scale"] != 1:
         raise NotCovered
     return lw.emit("elu", [lw.arg(given["self"], node)], node, attrs={"alpha": given["alpha"]})
-
-
-def _relu6(lw: Lowering, node: FxNode, given: Operands) -> Value:
-    attrs = {"min_val": 0.0, "max_val": 6.0}
-    return lw.emit("hardtanh", [lw.arg(given["self"], node)], node, attrs=attrs)
 
 
 def _identity(lw: Lowering, node: FxNode, given: Operands) -> Value:
@@ -261,6 +265,8 @@ POINTWISE_RULES: dict[str, Rule] = {
     "sub": _add("sub"),
     "subtract": _add("sub"),
     "rsub": _add("sub", reverse=True),
+    "min": _extremum("minimum"),
+    "max": _extremum("maximum"),
     "div": _div,
     "divide": _div,
     "where": _where,
@@ -271,16 +277,17 @@ POINTWISE_RULES: dict[str, Rule] = {
     "clip": _clamp,
     "gelu": _gelu,
     "elu": _elu,
+    "hardtanh": _hardtanh,
     "relu6": _relu6,
     **{name: _identity for name in _IDENTITIES},
     **{name: _convert for name in _CONVERSIONS},
-    **{f"{form}{name}{like}": _fill(name)
-       for name in _FILLS for form, like in (("", ""), ("", "_like"), ("new_", ""))},
+    **{
+        f"{form}{name}{like}": _fill(name)
+        for name in _FILLS
+        for form, like in (("", ""), ("", "_like"), ("new_", ""))
+    },
     "scalar_tensor": _scalar_tensor,
     "index": _index,
     "select": _select_int,
 }
 """By ATen name without overload."""
-
-INDEXABLE: frozenset[str] = frozenset({"index", "select"})
-"""Rules that take a captured tensor whole."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,26 +47,37 @@ class Workroom:
         self._root = Path(tempfile.mkdtemp(prefix="hotloop-"))
         self._root.chmod(0o711)  # children pass through, only the judge lists
         self._count = 0
-        self._runs = Zygote(interpret=device == "cpu")
-        self._builds = Zygote(interpret=False) if device == "cpu" else self._runs
+        self._seed = self._root / "seed"
+        self._seed.mkdir(mode=0o700)
+        self._runs = Zygote(interpret=device == "cpu", folder=self._seed)
+        builds = Zygote(interpret=False, folder=self._seed) if device == "cpu" else self._runs
+        self._builds = builds
 
     def folder(self, name: str) -> Path:
         """Make an empty folder for one candidate; the cage makes its user the owner."""
         self._count += 1
         folder = self._root / f"{self._count:05d}-{name}"
         folder.mkdir(mode=0o700)
+        warm = self._seed / "cache"  # Triton's driver module, built once by the zygote
+        if self.device == "cuda" and warm.exists():
+            shutil.copytree(warm, folder / "cache")
+            (folder / "cache").chmod(0o700)
         return folder
 
     def start_candidate(self, folder: Path, arena_fd: int | None) -> Child:
         """Fork a candidate process that may use the GPU."""
-        spec = self._cage(folder, gpu=self._gpu, limits=CANDIDATE_LIMITS)
-        return Child(self._runs, "candidate", spec, env=self._environment(folder, {}),
-                     arena_fd=arena_fd)
+        return Child(self._runs, "candidate", self.candidate_cage(folder),
+                     env=self.environment(folder), arena_fd=arena_fd)
+
+    def start_replay(self, folder: Path) -> Child:
+        """Fork a process that replays recorded launches on the GPU."""
+        return Child(self._runs, "replay", self.candidate_cage(folder),
+                     env=self.environment(folder))
 
     def start_lane(self, folder: Path) -> Child:
         """Fork a compile lane: no GPU."""
         spec = self._cage(folder, gpu=None, limits=LANE_LIMITS)
-        return Child(self._builds, "lane", spec, env=self._environment(folder, {}))
+        return Child(self._builds, "lane", spec, env=self.environment(folder))
 
     def discard(self, folder: Path) -> None:
         """Remove a candidate's folder; only after its processes are dead."""
@@ -80,6 +90,17 @@ class Workroom:
             self._builds.close()
         shutil.rmtree(self._root, ignore_errors=True)
 
+    def candidate_cage(self, folder: Path) -> sandbox.CageSpec:
+        """Return the cage of a process that may use the GPU."""
+        return self._cage(folder, gpu=self._gpu, limits=CANDIDATE_LIMITS)
+
+    def environment(self, folder: Path) -> dict[str, str]:
+        """Return the environment of a child in `folder`."""
+        env = sandbox.scrubbed_environment(str(folder), extra={})
+        if self.device == "cpu":
+            env["TRITON_INTERPRET"] = "1"
+        return env
+
     def _cage(
         self, folder: Path, *, gpu: int | None, limits: sandbox.Limits
     ) -> sandbox.CageSpec:
@@ -88,9 +109,3 @@ class Workroom:
             tier=sandbox.Tier(self.tier), work_dir=str(folder), read_paths=paths.read,
             write_paths=paths.write, gpu=gpu, drop_uid=self._uid, limits=limits,
         )
-
-    def _environment(self, folder: Path, extra: Mapping[str, str]) -> dict[str, str]:
-        env = sandbox.scrubbed_environment(str(folder), extra=dict(extra))
-        if self.device == "cpu":
-            env["TRITON_INTERPRET"] = "1"
-        return env

@@ -17,6 +17,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from typing import Any
 
@@ -42,7 +43,7 @@ def _import_heavy(interpret: bool) -> None:
     import triton
     import triton.language  # noqa: F401
 
-    from hotloop.worker import candidate, lane  # noqa: F401
+    from hotloop.worker import candidate, lane, replay_host  # noqa: F401
 
     torch.set_num_threads(1)
     if interpret:
@@ -50,8 +51,19 @@ def _import_heavy(interpret: bool) -> None:
 
         interpreter.install()
     else:
-        import triton.compiler  # noqa: F401
-    assert not torch.cuda.is_initialized(), triton.__version__
+        _warm_compiler()
+    if torch.cuda.is_initialized():
+        raise RuntimeError("expected a zygote without a CUDA context; an import made one")
+
+
+def _warm_compiler() -> None:
+    from hotloop.worker import warm_kernel
+
+    warm_kernel.compile_once()
+    try:
+        warm_kernel.build_driver_module()
+    except Exception as exc:  # noqa: BLE001  a machine without a driver: nothing to build
+        print(f"no driver module: {type(exc).__name__}", file=sys.stderr)
 
 
 def _kernel_threads() -> int:
@@ -114,6 +126,7 @@ def _run_child(message: dict[str, Any], fds: list[int]) -> int:
     os.dup2(output, 2)
     os.environ.clear()
     os.environ.update(message["env"])
+    tempfile.tempdir = None  # the zygote's own may have been looked up by an import
     spec = sandbox.CageSpec.from_json(message["cage"])
     os.chdir(spec.work_dir)
     if spec.tier is sandbox.Tier.NAMESPACES:
@@ -121,13 +134,12 @@ def _run_child(message: dict[str, Any], fds: list[int]) -> int:
     report = sandbox.enter(spec, keep_fds=(0, 1, 2, control, *rest))
     channel = Channel(socket.socket(fileno=control))
     channel.send({"cage": report.to_json()})
+    from hotloop.worker import candidate, lane, replay_host
+
     if message["role"] == "lane":
-        from hotloop.worker import lane
-
         return lane.serve(channel)
-    from hotloop.worker import candidate
-
-    return candidate.serve(channel, rest[0] if rest else None)
+    serve = replay_host.serve if message["role"] == "replay" else candidate.serve
+    return serve(channel, rest[0] if rest else None)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from hotloop.core.graph import Arg, AttentionSpec, Node
 from hotloop.templates.analysis import FLOAT32_EXACT, ScalarGraph
 from hotloop.templates.attention.score import LOG2_E, ScoreSum, Term
 from hotloop.templates.lower import Level, Lowering, Names, Value
-from hotloop.templates.operators import ADD, ATOM, MULTIPLY, UNARY, kind_of, literal
+from hotloop.templates.operators import ADD, MULTIPLY, kind_of, literal
 
 _INDEX_NAMES = {
     "index_b": ("batch", Level.PROGRAM),
@@ -96,8 +96,7 @@ class AttentionLowering(Lowering):
             if number is not None and number < 0:
                 return Value(str(int(number) + extent), "int", Level.PROGRAM)
             return value
-        source = self.nodes[index.node]
-        if source.op == "gather" and kind_of(source.dtype) == "int" and "uint" in source.dtype:
+        if self.nodes[index.node].dtype == "uint8":
             return value
         named = self._named(value, "index")
         wrapped = f"tl.where({named.text} < 0, {named.text} + {extent}, {named.text})"
@@ -158,18 +157,22 @@ def _log2(value: Value) -> Value:
 def _term_value(lowering: AttentionLowering, term: Term) -> Value:
     """Return one term, its scalar factors multiplied into one number per program."""
     if term.base is None:
-        value = Value("1.0", "float", Level.PROGRAM)
+        value = Value("", "float", Level.PROGRAM)
     elif lowering.nodes[term.base].op == "index_kv":
         value = _distance(lowering)
     else:
         value = lowering.value(term.base, "float")
     value = replace(value, coefficient=value.coefficient * term.factor)
     if not term.scalars:
+        if not value.text:  # a bare number
+            return Value(literal(value.coefficient), "float", Level.PROGRAM)
         return value
     factors = [lowering.value(name, "float") for name in term.scalars]
     text = " * ".join(lowering.text(f, MULTIPLY) for f in factors)
     scale = LOG2_E * value.coefficient
     scalar = lowering.bind(Value(text, "float", Level.PROGRAM, MULTIPLY, scale), "slope")
+    if not value.text:
+        return replace(scalar, coefficient=1.0 / LOG2_E)
     inner = lowering.text(replace(value, coefficient=1.0), MULTIPLY)
     return Value(f"{inner} * {scalar.text}", "float", value.level, MULTIPLY, 1.0 / LOG2_E)
 
@@ -211,6 +214,3 @@ def _sum_text(lowering: AttentionLowering, parts: list[Value]) -> str:
         else:
             text += " + " + lowering.text(replace(part, coefficient=coefficient), ADD)
     return text
-
-
-__all__ = ["ATOM", "UNARY", "AttentionLowering", "ScoreForm", "Tile", "write_score"]

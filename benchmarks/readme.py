@@ -1,0 +1,181 @@
+"""Write the README's table and picture from the results files.
+
+    python benchmarks/readme.py            write
+    python benchmarks/readme.py --check    exit 1 when the README is not what it would write
+
+The README claims no figure that is not in `benchmarks/results/`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "attention_h200.json"
+README = ROOT / "README.md"
+PICTURE = ROOT / "docs" / "attention_h200.svg"
+BEGIN = "<!-- attention results: written by benchmarks/readme.py -->"
+END = "<!-- end of attention results -->"
+NO_RESULTS = "No measured results are published with this version yet."
+BASELINE = "flex"
+WIN_OVER = 1.02
+"""A row counts as a win when the lower end of its interval is over this."""
+
+Row = dict[str, Any]
+
+
+def load_results(path: Path = RESULTS) -> dict[str, Any] | None:
+    """Return the results file; None when there is none yet."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def section(results: dict[str, Any] | None) -> str:
+    """Return the Markdown that stands between the markers."""
+    if results is None:
+        return NO_RESULTS
+    where = results["environment"]
+    lines = [
+        f"![speed-up over compiled FlexAttention]({PICTURE.relative_to(ROOT)})",
+        "",
+        "| problem | B, H, S, D, dtype | hotloop ms | flex ms | over flex [95 %] "
+        "| fastest other | over it |",
+        "|---|---|---:|---:|---:|---|---:|",
+        *(table_row(row) for row in results["rows"]),
+        "",
+        f"Built-in generator (human-written templates and tuning, no model), final tier, "
+        f"{where['gpu']}, torch {where['torch']}, triton {where['triton']}, {results['date']}. "
+        f"{count_wins(results['rows'])} Over 1 means that hotloop is faster. `flex` is "
+        "`torch.compile(flex_attention)`; kernels that did not pass are listed, not dropped. "
+        "Ratios are within one session; absolute times differ by several per cent between GPUs "
+        f"of one kind. Source: `{RESULTS.relative_to(ROOT)}`, made by `{results['command']}`.",
+    ]
+    return "\n".join(lines)
+
+
+def count_wins(rows: list[Row]) -> str:
+    """Return how many rows are wins over the baseline, and how many were tried."""
+    compared = [row for row in rows if ratio_of(row) is not None]
+    wins = sum(1 for row in compared if interval_of(row)[0] > WIN_OVER)
+    return (
+        f"{wins} of {len(compared)} problems are wins over {BASELINE} (lower end of the interval "
+        f"over {WIN_OVER})."
+    )
+
+
+def table_row(row: Row) -> str:
+    """Return one line of the table."""
+    workload = row["workload"]
+    sizes = ", ".join(str(workload[k]) for k in ("B", "H", "S", "D", "dtype"))
+    name = row["problem"].removeprefix("attention/")
+    performance = row.get("performance")
+    if row["status"] != "PASSED" or not performance:
+        return f"| {name} | {sizes} | {row['status']} | | | | |"
+    baselines = performance["baselines"]
+    others = {k: v for k, v in baselines.items() if k != BASELINE and v is not None}
+    flex = f"{baselines[BASELINE]:.3f}" if BASELINE in baselines else ""
+    other = min(others, key=lambda k: others[k]) if others else None
+    ratio = f"{others[other] / performance['latency_ms']:.2f}" if other else ""
+    cells = (name, sizes, f"{performance['latency_ms']:.3f}", flex, over(row), other or "", ratio)
+    return "| " + " | ".join(cells) + " |"
+
+
+def ratio_of(row: Row) -> float | None:
+    """Return the speed-up over the baseline; None where there is none."""
+    performance = row.get("performance") or {}
+    return performance.get("speedup", {}).get(BASELINE)
+
+
+def interval_of(row: Row) -> tuple[float, float]:
+    """Return the 95 % interval of `ratio_of`; without one, it is no win."""
+    low, high = row["performance"].get("speedup_ci", {}).get(BASELINE, (0.0, 0.0))
+    return low, high
+
+
+def over(row: Row) -> str:
+    """Return the ratio with its interval."""
+    ratio = ratio_of(row)
+    if ratio is None:
+        return ""
+    low, high = interval_of(row)
+    return f"{ratio:.2f} [{low:.2f}, {high:.2f}]" if high else f"{ratio:.2f}"
+
+
+def picture(results: dict[str, Any]) -> str:
+    """Return a bar chart of the speed-ups as SVG: one bar a row, a line at 1, its interval."""
+    rows = [row for row in results["rows"] if ratio_of(row) is not None]
+    label, width, bar, gap = 260, 420, 16, 8
+    top, bottom = 34, 30
+    longest = max([*(max(interval_of(r)[1], ratio_of(r) or 0) for r in rows), 1.2])
+    height = top + len(rows) * (bar + gap) + bottom
+    one = label + width / longest
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {label + width + 70} {height}" '
+        'font-family="sans-serif" font-size="12">',
+        f'<rect width="{label + width + 70}" height="{height}" fill="#fff"/>',
+        f'<text x="8" y="20" font-size="14">Speed-up over compiled FlexAttention, '
+        f"{html.escape(str(results['environment']['gpu']))}</text>",
+    ]
+    for index, row in enumerate(rows):
+        parts += _bar(row, top + index * (bar + gap), label, width / longest, bar)
+    end = height - bottom + 6
+    parts.append(f'<line x1="{one:.1f}" y1="{top - 4}" x2="{one:.1f}" y2="{end}" stroke="#333"/>')
+    parts.append(f'<text x="{one:.1f}" y="{end + 14}" text-anchor="middle">1x (flex)</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _bar(row: Row, y: float, left: float, scale: float, thick: float) -> list[str]:
+    ratio = ratio_of(row) or 0.0
+    low, high = interval_of(row)
+    workload = row["workload"]
+    name = f"{row['problem'].removeprefix('attention/')} S{workload['S']} D{workload['D']}"
+    middle = y + thick / 2
+    colour = "#2a7f62" if low > WIN_OVER else "#9aa5ab"
+    parts = [
+        f'<text x="{left - 8}" y="{middle + 4:.1f}" text-anchor="end">{html.escape(name)}</text>',
+        f'<rect x="{left}" y="{y}" width="{ratio * scale:.1f}" height="{thick}" fill="{colour}"/>',
+        f'<text x="{left + max(ratio, high) * scale + 6:.1f}" y="{middle + 4:.1f}">'
+        f"{ratio:.2f}</text>",
+    ]
+    if high:
+        parts.append(
+            f'<line x1="{left + low * scale:.1f}" y1="{middle}" x2="{left + high * scale:.1f}" '
+            f'y2="{middle}" stroke="#111" stroke-width="2"/>'
+        )
+    return parts
+
+
+def with_section(readme: str, text: str) -> str:
+    """Return the README with `text` between the markers.
+
+    Raises:
+        ValueError: the markers are not there exactly once.
+    """
+    pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+    if len(pattern.findall(readme)) != 1:
+        raise ValueError(f"expected {BEGIN} ... {END} once in the README")
+    return pattern.sub(lambda _: f"{BEGIN}\n{text}\n{END}", readme)
+
+
+def main() -> int:
+    """Write or check; return the exit code."""
+    results = load_results()
+    old = README.read_text(encoding="utf-8")
+    new = with_section(old, section(results))
+    drawn = picture(results) if results is not None else None
+    if "--check" in sys.argv[1:]:
+        stale = old != new or (drawn is not None and PICTURE.read_text("utf-8") != drawn)
+        print("the README is not up to date: make readme" if stale else "the README is up to date")
+        return 1 if stale else 0
+    README.write_text(new, encoding="utf-8")
+    if drawn is not None:
+        PICTURE.write_text(drawn, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""`hotloop optimize`: search for a faster kernel."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hotloop import api
+from hotloop.cli import options, summary
+from hotloop.cli.output import Output
+from hotloop.cli.screen import open_screen
+from hotloop.cli.stopping import LoudStop
+from hotloop.engine import interrupts
+from hotloop.errors import ConfigError
+from hotloop.plan import BUILTIN, plan_search
+
+
+def optimize(
+    problem: options.Problem,
+    model: Annotated[str | None, typer.Option(help="Only builtin in this version.")] = None,
+    device: options.Device = "auto",
+    budget: Annotated[str, typer.Option(help="Wall clock: 45s, 15m, 1h30m.")] = "15m",
+    max_candidates: Annotated[int | None, typer.Option(help="Stop after so many.")] = None,
+    set_: options.Set = None,
+    data: options.Data = None,
+    strategy: Annotated[str, typer.Option(help="How the schedule space is searched.")] = "tune",
+    seed: Annotated[int, typer.Option(help="Seed of the strategy.")] = 0,
+    min_isolation: options.MinIsolation = "T1",
+    out: Annotated[
+        Path | None, typer.Option(help="The run's folder; an existing run goes on.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Search for a faster kernel for PROBLEM and verify everything that is tried."""
+    output = Output(as_json=json)
+    if model not in (None, BUILTIN):
+        raise ConfigError(
+            f"--model {model}: this version has only {BUILTIN}; language models come with the next"
+        )
+    plan = plan_search(
+        problem,
+        budget=budget,
+        device=device,
+        out=out,
+        settings=options.settings_of(set_),
+        data=data,
+        max_candidates=max_candidates,
+        strategy=strategy,
+        seed=seed,
+        min_isolation=min_isolation,
+    )
+    for line in summary.opening(plan, is_default_model=model is None):
+        output.say(line)
+    stop = LoudStop()
+    with interrupts(stop), open_screen(sys.stderr, os.environ) as screen:
+        result = api.run_plan(plan, listen=screen, stop=stop)
+    output.result(summary.record(plan, result), summary.closing(plan, result))
+    raise typer.Exit(0 if result.passed else 1)

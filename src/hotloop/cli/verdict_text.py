@@ -1,0 +1,72 @@
+"""A verdict for people: the outcome, then what was checked, measured and compiled."""
+
+from __future__ import annotations
+
+from hotloop.cli import wording
+from hotloop.core.units import format_ms
+from hotloop.core.verdict import CaseResult, Correctness, KernelResources, Performance, Verdict
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """Return several lines; the first is the outcome."""
+    lines = [wording.outcome(verdict)]
+    if verdict.correctness is not None:
+        lines += _correctness(verdict.correctness)
+    if verdict.performance is not None:
+        lines += _performance(verdict.performance)
+    lines += [_resources(kernel) for kernel in verdict.resources]
+    if verdict.deterministic is False:
+        lines.append("repeated    calls differ in the last bits (atomics or split reductions)")
+    lines.append(
+        f"policy      precision {verdict.precision_policy}, shapes {verdict.shape_scope}"
+        + (f", mode {verdict.mode}" if verdict.mode else "")
+    )
+    return "\n".join(lines)
+
+
+def _correctness(correctness: Correctness) -> list[str]:
+    cases = correctness.cases
+    failed = [c for c in cases if not c.passed]
+    lines = [f"correctness {len(cases) - len(failed)} of {len(cases)} calls as exact as PyTorch"]
+    worst = failed[0] if failed else max(cases, key=_error_ratio, default=None)
+    return [*lines, f"            {_case(worst)}"] if worst is not None else lines
+
+
+def _error_ratio(case: CaseResult) -> float:
+    if case.rmse is None:
+        return float("inf")
+    return case.rmse / case.eager_rmse if case.eager_rmse else case.rmse
+
+
+def _case(case: CaseResult) -> str:
+    rmse = "not finite" if case.rmse is None else f"{case.rmse:.2e}"
+    where = f"{case.workload}, {case.profile} values, output {case.output}"
+    rule = f"; rule {case.rule} at {list(case.worst_index)}" if case.rule else ""
+    label = "failed" if not case.passed else "worst"
+    return f"{label}: {where}: rmse {rmse} (PyTorch {case.eager_rmse:.2e}){rule}"
+
+
+def _performance(performance: Performance) -> list[str]:
+    lines = [
+        f"time        {format_ms(performance.latency_ms)} (spread "
+        f"{format_ms(performance.spread_ms)}, {performance.samples} samples, "
+        f"{performance.timer}, L2 {performance.l2})"
+    ]
+    for name, ms in sorted(performance.baselines.items()):
+        lines.append(f"            {name} {format_ms(ms)}: {performance.speedup.get(name, 0):.2f}x")
+    if performance.prepare_ms is not None:
+        lines.append(f"prepare     {format_ms(performance.prepare_ms)}, not in the time above")
+    if performance.tflops is not None:
+        lines.append(f"rate        {performance.tflops:.0f} TFLOP/s of dense work")
+    return lines
+
+
+def _resources(kernel: KernelResources) -> str:
+    parts = (
+        (kernel.registers, "{} registers"),
+        (kernel.spill_bytes, "{} bytes spilled"),
+        (kernel.shared_bytes, "{} bytes shared"),
+        (kernel.num_warps, "{} warps"),
+    )
+    known = ", ".join(text.format(value) for value, text in parts if value is not None)
+    return f"compiled    {wording.plain(kernel.name)}: {known or 'nothing reported'}"

@@ -1,0 +1,1 @@
+"""Attention kernels from score_mod and mask_mod graphs."""

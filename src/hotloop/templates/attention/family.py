@@ -1,0 +1,29 @@
+"""The attention family: any score_mod and mask_mod of the vocabulary, one portable kernel."""
+
+from __future__ import annotations
+
+from hotloop.core.candidate import Candidate
+from hotloop.core.graph import AttentionSpec
+from hotloop.core.space import Point, Space
+from hotloop.templates.attention.plan import AttentionPlan
+from hotloop.templates.attention.render import render_attention
+from hotloop.templates.attention.schedule import attention_space
+
+
+class AttentionFamily:
+    """Attention kernels for one problem.
+
+    Raises:
+        UnsupportedOp: the score_mod or mask_mod has an operation that cannot be lowered.
+    """
+
+    def __init__(self, spec: AttentionSpec) -> None:
+        self._plan = AttentionPlan.of(spec)
+
+    def space(self) -> Space:
+        """Return the schedule space."""
+        return attention_space(self._plan)
+
+    def render(self, point: Point) -> Candidate:
+        """Return the kernel at a complete schedule point."""
+        return render_attention(self._plan, point)

@@ -1,0 +1,59 @@
+"""The head of a generated attention kernel: what it computes and what analysis found."""
+
+from __future__ import annotations
+
+from hotloop.core.space import Point
+from hotloop.templates.attention.plan import AttentionPlan
+from hotloop.templates.attention.score import Term
+
+
+def title(plan: AttentionPlan) -> str:
+    """Return one line that names the kernel."""
+    return "Attention forward, one pass over the keys, generated for the sizes below."
+
+
+def notes(plan: AttentionPlan, point: Point) -> list[str]:
+    """Return the lines below the title, each under 100 characters."""
+    spec = plan.spec
+    heads = f"H {spec.H}" if spec.H == spec.Hkv else f"H {spec.H} (k and v: {spec.Hkv})"
+    length = f"S {spec.S}" if spec.S == spec.Skv else f"S {spec.S}, {spec.Skv} keys"
+    lines = [
+        f"Sizes      B {spec.B}, {heads}, {length}, D {spec.D}, {spec.dtype}, {spec.normalize}",
+        f"Score      {_score_note(plan)}",
+        f"Mask       {_mask_note(plan, str(point['tiles']))}",
+    ]
+    if "tanh" in point:
+        lines.append(f"Precision  tanh by {point['tanh']}")
+    if "dot_precision" in point:
+        lines.append(f"Precision  products in {point['dot_precision']}")
+    return lines
+
+
+def _score_note(plan: AttentionPlan) -> str:
+    if plan.score is None:
+        return "no modification"
+    terms = plan.terms
+    parts = []
+    if terms.dropped:
+        count = len(terms.dropped)
+        parts.append(f"{count} term{'s' if count > 1 else ''} without the key cancel in softmax")
+    if terms.affine or terms.column:
+        parts.append("terms in the key alone are made once a column")
+    if terms.element:
+        parts.append("the rest is made for each score")
+    return "; ".join(parts) or "a multiple of the score"
+
+
+def _mask_note(plan: AttentionPlan, tiles: str) -> str:
+    if plan.mask is None:
+        return "none"
+    return {
+        "closed": "skipped and full tiles by loop bounds",
+        "ranges": "skipped and full tiles by ranges that prepare() finds",
+        "lists": "skipped and full tiles by lists that prepare() makes",
+    }[tiles]
+
+
+def describe(term: Term) -> str:
+    """Return a term as text, for tests and messages."""
+    return " * ".join([f"{term.factor:g}", *term.scalars, *([term.base] if term.base else [])])

@@ -1,0 +1,76 @@
+"""An analysed attention problem and one schedule point to a kernel file.
+
+Lowering fills in the expressions; the structure of the kernel is in `kernel.py.jinja`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hotloop.core.candidate import Candidate
+from hotloop.core.space import Point
+from hotloop.templates.activation import device_functions
+from hotloop.templates.attention.expressions import (
+    Expressions,
+    MapExpressions,
+    lower_main,
+    lower_map,
+)
+from hotloop.templates.attention.lowering import Tile
+from hotloop.templates.attention.notes import notes, title
+from hotloop.templates.attention.plan import AttentionPlan
+from hotloop.templates.attention.structure import loop_values, memory_access
+from hotloop.templates.source import render_candidate
+
+
+def render_attention(plan: AttentionPlan, point: Point) -> Candidate:
+    """Return the kernel of `plan` at the complete schedule `point`."""
+    spec = plan.spec
+    tile = Tile(
+        has_ragged_rows=spec.S % int(point["BLOCK_M"]) != 0,
+        has_ragged_keys=spec.Skv % int(point["BLOCK_N"]) != 0,
+    )
+    tiles = str(point["tiles"])
+    has_map = tiles != "closed"
+    main = lower_main(plan, tile, with_bounds=not has_map)
+    tile_map = lower_map(plan, tile) if has_map else None
+    functions = device_functions(
+        main.calls | (tile_map.calls if tile_map else frozenset()),
+        tanh=str(point.get("tanh", "exact")),
+    )
+    used = {*main.buffers, *(tile_map.buffers if tile_map else ())}
+    online = plan.is_softmax and point.get("running_max", "online") == "online"
+    values: dict[str, Any] = {
+        "title": title(plan),
+        "notes": notes(plan, point),
+        "spec": spec,
+        "point": {"maxnreg": 0, "dot_precision": None, **point},
+        "tiles": tiles,
+        "order": point.get("grid_order", point.get("row_order")),
+        "main": main,
+        "map": tile_map,
+        "access": memory_access(plan, tile, point),
+        "functions": functions,
+        "uses_libdevice": _mentions_libdevice(functions, main, tile_map),
+        "is_softmax": plan.is_softmax,
+        "is_masked": plan.mask is not None or tile.has_ragged_keys,
+        "may_be_infinite": plan.may_be_infinite,
+        "online": online,
+        "state": ["acc", *(["row_sum"] * plan.is_softmax), *(["row_max"] * online)],
+        "x": main.form.x,
+        "exponent": f"{main.form.x} * X_SCALE" if main.form.scale else main.form.x,
+        "scale_note": "x to units of log2: softmax is made of exp2",
+        "buffers": [b for b in spec.buffers if b.name in used],
+    }
+    return render_candidate(
+        "attention/kernel.py.jinja", values | loop_values(plan, tile, point, main, tile_map)
+    )
+
+
+def _mentions_libdevice(
+    functions: tuple[str, ...], main: Expressions, tile_map: MapExpressions | None
+) -> bool:
+    texts = [*functions, *main.outer_lines, *main.score_lines, *main.mask_lines, main.keep]
+    if tile_map is not None:
+        texts += [*tile_map.outer_lines, *tile_map.loop_lines, tile_map.keep]
+    return any("libdevice." in text for text in texts)

@@ -1,0 +1,61 @@
+"""The built-in generator: human-written kernel families with a schedule space.
+
+No model, no key, no network, no torch. It picks the family that covers a problem, offers its
+schedules, and writes the kernel of one schedule point as readable Triton source.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from hotloop.core.attempt import Proposal
+from hotloop.core.candidate import Candidate
+from hotloop.core.problem import ProblemInfo
+from hotloop.core.space import Point, Space
+from hotloop.errors import UnsupportedOp
+from hotloop.templates.attention.family import AttentionFamily
+
+
+class Family(Protocol):
+    """One kind of kernel, for one problem."""
+
+    def space(self) -> Space:
+        """Return the schedules."""
+
+    def render(self, point: Point) -> Candidate:
+        """Return the kernel at a complete schedule point."""
+
+
+class BuiltinGenerator:
+    """Generates kernels from templates."""
+
+    name = "builtin"
+
+    def space(self, info: ProblemInfo) -> Space:
+        """Return the schedules offered for a problem.
+
+        Raises:
+            UnsupportedOp: no kernel family covers it; names the operation and its line.
+        """
+        return family_of(info).space()
+
+    def generate(self, info: ProblemInfo, proposal: Proposal) -> Candidate:
+        """Return the kernel at the proposal's schedule point; the same for the same point.
+
+        Raises:
+            UnsupportedOp: no kernel family covers the problem.
+            ValueError: the point is outside the space.
+        """
+        family = family_of(info)
+        return family.render(family.space().complete(proposal.point))
+
+
+def family_of(info: ProblemInfo) -> Family:
+    """Return the family that covers `info`.
+
+    Raises:
+        UnsupportedOp: there is none.
+    """
+    if info.attention is not None:
+        return AttentionFamily(info.attention)
+    raise UnsupportedOp("x")

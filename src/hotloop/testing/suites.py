@@ -1,0 +1,13 @@
+"""Conformance suites: subclass one, give it your implementation, run it with pytest.
+
+    class TestMyStrategy(StrategySuite):
+        def make(self, space, seed):
+            return MyStrategy(space, seed)
+
+A plug-in that passes its suite works with the loop.
+"""
+
+from hotloop.testing.store_suite import StoreSuite
+from hotloop.testing.strategy_suite import StrategySuite
+
+__all__ = ["StoreSuite", "StrategySuite"]

@@ -1,0 +1,288 @@
+"""Attention reference: the trusted side of a problem given by a score_mod and a mask_mod.
+
+Captured tensors are globals of the problem's module; each call puts the draw's own there first
+(float64 ones for the golden) and the nominal ones back after it.
+
+Profiles
+    normal         q, k, v from N(0, 1)
+    positive_mean  v from U(1, 2)
+    large          q times 4: peaked rows
+    needles        far keys matter although the bias makes them vanish (`needles.py`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import flex_attention
+
+from hotloop.errors import ProblemError
+from hotloop.worker import attention_math, baselines, needles
+from hotloop.worker.attention_baselines import AttentionBaselines
+from hotloop.worker.attention_math import Mods
+from hotloop.worker.attribution import user_code
+from hotloop.worker.draw import (
+    Draw,
+    Outputs,
+    Reference,
+    Specs,
+    nbytes,
+    output_specs,
+    tensor_spec,
+    unfit_reason,
+)
+from hotloop.worker.envelope import outlier_reason
+from hotloop.worker.golden import Widen, float64_default, widen
+from hotloop.worker.inputs import generator
+from hotloop.worker.load import draw_buffers
+from hotloop.worker.module_runner import quiet
+from hotloop.worker.precision import STRICT, applied
+
+PROFILES = ("normal", "positive_mean", "large", "needles")
+NOMINAL_SEED = 1
+LARGE_SCALE = 4.0
+FLEX_COPIES = 8
+"""S x Skv float32 tensors that uncompiled FlexAttention holds at its peak."""
+
+
+class AttentionReference(Reference):
+    """The reference of an attention file.
+
+    Raises:
+        ProblemError: the modifications cannot be evaluated, or the result is not finite.
+    """
+
+    def __init__(self, loaded: Any) -> None:
+        super().__init__(loaded)
+        s = loaded.sizes
+        self.sizes = s
+        self.mods = Mods(
+            loaded.score_mod, loaded.mask_mod, s.scale, sigmoid=s.normalize == "sigmoid"
+        )
+        self.flops = 4.0 * s.B * s.H * s.S * s.Skv * s.D
+        self._home = self._buffers(NOMINAL_SEED, timed=True)
+        self._flex_scores_float32 = self.mods.sigmoid or flex_keeps_float32_scores(self.device)
+        if not self._flex_scores_float32:
+            self.note("uncompiled flex_attention rounds scores here; the envelope up-casts q, k, v")
+        self._baselines = AttentionBaselines(self)
+        self._compiles = self.device == "cuda"
+        nominal = self.draw(NOMINAL_SEED, "normal", timed=True)
+        outputs = self.eager(nominal)
+        self._specs = (
+            tuple(tensor_spec(n, t) for n, t in zip("qkv", nominal.inputs, strict=True)),
+            output_specs(outputs),
+            tuple(tensor_spec(n, t) for n, t in nominal.state.items()),
+        )
+        self.io_bytes = nbytes([*nominal.inputs, *nominal.state.values(), *outputs])
+        self._degenerate = self._degenerate_reasons(nominal)
+        del nominal, outputs
+        self.profiles = tuple(p for p in PROFILES if self._admit(p))
+
+    def draw(self, seed: int, profile: str, *, timed: bool = False) -> Draw:
+        """Draw q, k, v and the captured tensors; timed draws use the file's `buffer_seed`."""
+        if profile not in PROFILES:
+            raise ValueError(f"expected a profile of {PROFILES}, got {profile!r}")
+        s = self.sizes
+        shapes = ((s.B, s.H, s.S, s.D), *(((s.B, s.Hkv, s.Skv, s.D),) * 2))
+        tensors = tuple(torch.empty(n, dtype=s.dtype, device=self.device) for n in shapes)
+        draw = Draw(tensors, self._buffers(seed, timed=timed), seed, profile)
+        self.redraw_inputs(draw, seed)
+        return draw
+
+    def redraw_inputs(self, draw: Draw, seed: int) -> None:
+        """Write new q, k, v in place; captured tensors stay."""
+        self._fill(draw, seed)
+
+    def _fill(self, draw: Draw, seed: int) -> needles.NeedlePlan | None:
+        """Write q, k, v of a seed; return where the needles are, if there are any."""
+        gen = generator(seed, self.device)
+        draw.seed = seed
+        q, k, v = draw.inputs
+        for tensor in (q, k, v):
+            tensor.normal_(generator=gen)
+        if draw.profile == "positive_mean":
+            v.uniform_(1, 2, generator=gen)
+        elif draw.profile == "large":
+            q.mul_(LARGE_SCALE)
+        elif draw.profile == "needles":
+            with self._wide(draw.state), applied(STRICT):
+                plan = needles.plan_needles(self._shape(), self.mods, gen)
+            needles.write_needles(q, k, plan, self.mods.scale)
+            return plan
+        return None
+
+    def eager(self, draw: Draw) -> Outputs:
+        """Run uncompiled FlexAttention, or the same operations in blocks where it does not fit."""
+        q, k, v = draw.inputs
+        with applied(self.precision), self.bound(draw.state):
+            if self.mods.sigmoid or not self.flex_fits():
+                return (attention_math.unfused(q, k, v, self.mods),)
+            return (self.flex(q, k, v),)
+
+    def golden(self, draw: Draw) -> Outputs:
+        """Run exact attention in float64, in blocks."""
+        q, k, v = draw.inputs
+        with applied(STRICT), self._wide(draw.state), Widen():
+            return (attention_math.exact(q, k, v, self.mods),)
+
+    def envelope(self, draw: Draw) -> dict[str, Outputs]:
+        """Return eager with float32 scores, tiled online softmax, and compiled FlexAttention."""
+        q, k, v = draw.inputs
+        members = {"eager": self._eager_member(draw)}
+        with applied(self.precision), self.bound(draw.state):
+            members["tiled"] = (attention_math.tiled(q, k, v, self.mods),)
+        if self._compiles:
+            name = "compile" if self.mods.sigmoid else "flex"
+            try:
+                compiled: Outputs = (self.baseline(name, draw)(),)
+            except Exception as exc:  # noqa: BLE001  an optional member; the others stand alone
+                self._compiles = False
+                self.note(f"envelope member 'compiled' left out: {baselines.one_line(exc)}")
+                return members
+            reason = outlier_reason(compiled, members["eager"], [members["tiled"]])
+            if reason is None:
+                members["compiled"] = compiled
+            else:
+                self.note(f"envelope member 'compiled' left out ({draw.profile}): {reason}")
+        return members
+
+    def is_exact(self, profile: str) -> bool:
+        """Whether outputs must be equal: never, attention rounds."""
+        return False
+
+    def baseline_names(self) -> tuple[str, ...]:
+        """Return the baselines that apply to these modifications on this device."""
+        return self._baselines.names()
+
+    def baseline(self, name: str, draw: Draw) -> Callable[[], Any]:
+        """Return a callable on the draw's q, k, v; the block mask is made here, `prepare_ms`."""
+        baselines.require(name, self.baseline_names())
+        return self._baselines.build(name, draw)
+
+    def specs(self) -> Specs:
+        """Return q, k, v; the output; the captured tensors."""
+        return self._specs
+
+    def degenerate(self) -> tuple[str, ...]:
+        """Return why a constant would pass."""
+        lost = () if self.profiles else ("no value profile can tell a right result from a wrong",)
+        return (*self._degenerate, *lost)
+
+    def note(self, text: str) -> None:
+        """Add a note once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def flex(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Run uncompiled FlexAttention; masks are folded into the scores, which needs no blocks."""
+        return uncompiled_flex(q, k, v, self.mods)
+
+    @contextmanager
+    def bound(self, state: dict[str, Tensor]) -> Iterator[None]:
+        """Make the modifications see the captured tensors of `state`."""
+        with torch.no_grad(), quiet(), user_code(self.loaded.problem, "score_mod or mask_mod"):
+            self._install(state)
+            try:
+                yield
+            finally:
+                self._install(self._home)
+
+    @contextmanager
+    def _wide(self, state: dict[str, Tensor]) -> Iterator[None]:
+        with float64_default(), self.bound({n: widen(t) for n, t in state.items()}):
+            yield
+
+    def _buffers(self, seed: int, *, timed: bool) -> dict[str, Tensor]:
+        pinned = self.loaded.buffer_seed if timed else None
+        drawn = draw_buffers(self.loaded, seed if pinned is None else pinned)
+        return {**self.loaded.fixed_buffers, **drawn}
+
+    def _install(self, state: dict[str, Tensor]) -> None:
+        namespace = self.loaded.namespace
+        for name, tensor in state.items():
+            # a tensor fixed in a closure is no global; another global may have its name
+            if name not in self.loaded.fixed_buffers or isinstance(namespace.get(name), Tensor):
+                namespace[name] = tensor
+
+    def _shape(self) -> needles.Shape:
+        s = self.sizes
+        return s.B, s.H, s.Hkv, s.S, s.Skv
+
+    def _eager_member(self, draw: Draw) -> Outputs:
+        if self._flex_scores_float32:
+            return self.eager(draw)
+        q, k, v = (t.float() for t in draw.inputs)
+        with applied(self.precision), self.bound(draw.state):
+            return (attention_math.unfused(q, k, v, self.mods).to(self.sizes.dtype),)
+
+    def flex_fits(self) -> bool:
+        """Whether uncompiled FlexAttention's score matrices fit in memory."""
+        s = self.sizes
+        need = FLEX_COPIES * 4 * s.B * s.H * s.S * s.Skv
+        if self.device != "cuda":
+            return need <= 1 << 30
+        return bool(need <= torch.cuda.mem_get_info()[0] // 2)
+
+    def _admit(self, profile: str) -> bool:
+        reason = self._unfit(profile)
+        if reason is not None:
+            self.note(f"value profile {profile!r} left out: {reason}")
+        return reason is None
+
+    def _unfit(self, profile: str) -> str | None:
+        if profile == "needles" and self.sizes.D < 4 * needles.RESERVED:
+            return f"it reserves {needles.RESERVED} dimensions, too many of {self.sizes.D}"
+        draw = self.draw(NOMINAL_SEED, profile)
+        plan = self._fill(draw, NOMINAL_SEED)
+        golden = self.golden(draw)
+        if profile == "normal" and not bool(torch.isfinite(golden[0]).all()):
+            raise ProblemError(
+                "attention should be finite on N(0, 1) inputs, got Inf or NaN; mend score_mod"
+            )
+        reason = unfit_reason(self.eager(draw), golden)
+        if reason is None and plan is not None:
+            q, k, v = draw.inputs
+            with self._wide(draw.state), applied(STRICT):
+                reason = needles.needles_fault(q, k, v, self.mods, plan)
+        return reason
+
+    def _degenerate_reasons(self, draw: Draw) -> tuple[str, ...]:
+        golden = self.golden(draw)[0]
+        if not bool(golden.any()):
+            return ("the output is zero everywhere: every key is masked",)
+        return ()
+
+
+def uncompiled_flex(q: Tensor, k: Tensor, v: Tensor, mods: Mods) -> Tensor:
+    """Run torch's uncompiled FlexAttention with the mask folded into the score."""
+    score_mod, mask_mod = mods.score_mod, mods.mask_mod
+
+    def masked(score: Tensor, b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
+        out = score if score_mod is None else score_mod(score, b, h, q_idx, kv_idx)
+        if mask_mod is None:
+            return out
+        return torch.where(mask_mod(b, h, q_idx, kv_idx), out, float("-inf"))
+
+    return flex_attention(
+        q, k, v, score_mod=masked, scale=mods.scale, enable_gqa=q.shape[1] != k.shape[1]
+    )
+
+
+def flex_keeps_float32_scores(device: str) -> bool:
+    """Whether this torch's uncompiled FlexAttention keeps scores in float32 for bfloat16 inputs.
+
+    Two keys score 100 and 100.25. In bfloat16 both round to 100 and get equal weights; in float32
+    the difference of the weights is tanh(0.125) = 0.124.
+    """
+    q = torch.zeros(1, 1, 16, 16, dtype=torch.bfloat16, device=device)
+    k, v = torch.zeros_like(q)[:, :, :2].clone(), torch.zeros_like(q)[:, :, :2].clone()
+    q[..., :2] = 1
+    k[0, 0, :, 0], k[0, 0, 0, 1], k[0, 0, 1, 1] = 64, 36, 36.25
+    v[0, 0, 0, :], v[0, 0, 1, :] = -1, 1
+    with quiet(), torch.no_grad():
+        out = uncompiled_flex(q, k, v, Mods(None, None, 1.0))
+    return abs(float(out[0, 0, 0, 0]) - 0.1244) < 0.03

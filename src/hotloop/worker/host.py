@@ -1,0 +1,189 @@
+"""What every process that runs kernels for the judge does alike: map the arena, serve requests.
+
+A host answers one request at a time. Around the forward the protocol is the same in every phase:
+poison the free memory, run, copy the outputs in stream order into the judge's buffers, wait for the
+device. `candidate.py` runs a model's forward, `replay_host.py` recorded launches.
+
+    load     where everything lies, what to run          -> {"prepare_ms"}
+    prepare  the state in the arena changed              -> {"prepare_ms"}
+    call     one forward on set i, timed or not          -> {"outputs", "elapsed_ms", "kernels"}
+    batch    all sets in a CUDA graph (or a loop), often -> {"graph"}
+    record   one forward's kernel launches               -> {"recording"}
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from hotloop.worker.arena import Arena, Slot
+from hotloop.worker.arguments import decode_args
+from hotloop.worker.failure import describe_error
+from hotloop.worker.channel import Channel, ChannelClosed
+
+
+class Host(ABC):
+    """The shared part of a process that runs kernels for the judge."""
+
+    def __init__(self, arena_fd: int | None) -> None:
+        self._arena_fd = arena_fd
+        self._arena: Arena | None = None
+        self._sets: list[tuple[list[Any], list[torch.Tensor]]] = []
+        self._cuda = False
+        self._clock: Any = None
+        self._graph: Any = None
+
+    @abstractmethod
+    def load(self, message: dict[str, Any]) -> None:
+        """Make ready to run what the message describes; the arena is mapped."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Do the work on parameters and buffers alone."""
+
+    @abstractmethod
+    def forward(self, index: int) -> list[torch.Tensor]:
+        """Run once on set `index` and return the outputs."""
+
+    @abstractmethod
+    def poison(self) -> None:
+        """Fill memory that the forward may take with NaN; the device is idle."""
+
+    @abstractmethod
+    def record(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Describe the kernel launches of one forward."""
+
+    def serve(self, channel: Channel) -> int:
+        """Answer requests until the judge says `exit` or goes away. Returns the exit code."""
+        while True:
+            try:
+                message, _ = channel.receive()
+            except ChannelClosed:
+                return 0
+            if message["op"] == "exit":
+                return 0
+            try:
+                with torch.no_grad():
+                    answer = self._handle(message)
+            except BaseException as exc:  # noqa: BLE001  untrusted code raises whatever it likes
+                answer = {"error": describe_error(exc, os.getcwd())}
+            channel.send(answer)
+
+    def inputs(self, index: int) -> list[Any]:
+        """Return the arguments of set `index`."""
+        return self._sets[index][0]
+
+    @property
+    def arena(self) -> Arena:
+        """The mapped arena; only after `load` has begun."""
+        assert self._arena is not None
+        return self._arena
+
+    def _handle(self, message: dict[str, Any]) -> dict[str, Any]:
+        handlers = {
+            "load": self._load,
+            "prepare": self._prepare,
+            "call": self._call,
+            "batch": self._batch,
+            "record": self.record,
+        }
+        return handlers[message["op"]](message)
+
+    def _load(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._cuda = message["device"] == "cuda"
+        self._arena = Arena.open(message["arena"], self._arena_fd)
+        self._sets = [self._map_set(s) for s in message["sets"]]
+        if self._cuda:
+            from hotloop.worker.clock import make_clock
+
+            self._clock = make_clock()
+        self.load(message)
+        return self._prepare(message)
+
+    def _map_set(self, data: dict[str, Any]) -> tuple[list[Any], list[torch.Tensor]]:
+        view = self.arena.view
+        inputs = [
+            view(Slot.from_json(a["slot"])) if "slot" in a else decode_args([a["value"]])[0]
+            for a in data["inputs"]
+        ]
+        return inputs, [view(Slot.from_json(s)) for s in data["outputs"]]
+
+    def _prepare(self, _: dict[str, Any]) -> dict[str, Any]:
+        self._sync()
+        start = time.perf_counter()
+        self.prepare()
+        self._sync()
+        return {"prepare_ms": (time.perf_counter() - start) * 1e3}
+
+    def _call(self, message: dict[str, Any]) -> dict[str, Any]:
+        index = message["set"]
+        if self._cuda:
+            self._sync()
+            self.poison()
+            self._sync()
+        if not (self._cuda and message["timed"]):
+            outputs = self.forward(index)
+            self._copy_out(outputs, index)
+            self._sync()
+            return {"outputs": [_describe(t) for t in outputs]}
+        outputs, span = self._clock.measure(lambda: self.forward(index))
+        self._copy_out(outputs, index)
+        self._sync()
+        return {
+            "outputs": [_describe(t) for t in outputs],
+            "elapsed_ms": span.elapsed_ms,
+            "kernels": list(span.kernels),
+            "timer": span.timer,
+            "peak_memory_bytes": torch.cuda.max_memory_allocated(),
+        }
+
+    def _copy_out(self, outputs: Sequence[torch.Tensor], index: int) -> None:
+        # A wrong count, shape or dtype stays uncopied: the judge reads the description and the
+        # poison in its own buffer.
+        for output, slot in zip(outputs, self._sets[index][1], strict=False):
+            if output.shape == slot.shape and output.dtype == slot.dtype:
+                slot.copy_(output)
+
+    def _batch(self, message: dict[str, Any]) -> dict[str, Any]:
+        if message["capture"]:
+            self._graph = self._capture()
+            self._sync()
+            return {"graph": self._graph is not None}
+        for _ in range(message["repeats"]):
+            if self._graph is not None:
+                self._graph.replay()
+            else:
+                self._run_all_sets()
+        self._sync()
+        return {"graph": self._graph is not None}
+
+    def _run_all_sets(self) -> None:
+        for index in range(len(self._sets)):
+            self._copy_out(self.forward(index), index)
+
+    def _capture(self) -> Any:
+        try:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._run_all_sets()
+        except Exception:  # noqa: BLE001  not every honest forward can be captured; the loop stands
+            torch.cuda.synchronize()
+            return None
+        return graph
+
+    def _sync(self) -> None:
+        if self._cuda:
+            torch.cuda.synchronize()
+
+
+def _describe(tensor: torch.Tensor) -> dict[str, Any]:
+    return {
+        "shape": list(tensor.shape),
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "device": tensor.device.type,
+    }

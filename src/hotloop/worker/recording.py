@@ -1,0 +1,128 @@
+"""The launches of one forward as data: what the recorder writes and the replayer reads.
+
+A recording holds no Python of the candidate: machine code (cubins by content hash), and for each
+launch its grid, resources and parameter bytes, in which every address is replaced by (buffer,
+offset). Buffers with a name belong to the problem (inputs, parameters, outputs); buffers without
+one are scratch that the forward allocated. A recording comes from an untrusted process: `from_json`
+checks every index and range.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Device memory that launches refer to; `name` is None for memory of the forward's own.
+
+    `data` (base64) is what memory older than the forward held: a table that `prepare()` made.
+    """
+
+    name: str | None
+    nbytes: int
+    data: str | None = None
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A by-value parameter, packed as the kernel reads it."""
+
+    hex: str
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """An address: `offset` bytes into buffer number `buffer`; buffer -1 is the null pointer."""
+
+    buffer: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A tiled TMA descriptor, innermost dimension last (as Triton states it)."""
+
+    buffer: int
+    offset: int
+    element_type: int  # CUtensorMapDataType
+    element_bytes: int
+    swizzle: int  # CUtensorMapSwizzle
+    block: tuple[int, ...]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  # in elements
+    nan_fill: bool
+
+
+Parameter = Literal | Pointer | TensorMap
+_KINDS: dict[str, type] = {"literal": Literal, "pointer": Pointer, "tensor_map": TensorMap}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch. `grid` is in clusters along x, as Triton counts it."""
+
+    cubin: str  # sha256 of the machine code
+    function: str
+    grid: tuple[int, int, int]
+    num_warps: int
+    num_ctas: int
+    shared_bytes: int
+    cooperative: bool
+    programmatic: bool  # programmatic dependent launch
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Buffers, launches in order, and where each output lies."""
+
+    buffers: tuple[Buffer, ...]
+    launches: tuple[Launch, ...]
+    outputs: tuple[dict[str, Any], ...]  # buffer, offset, shape, stride, dtype
+    cubins: dict[str, bytes]
+
+    def to_json(self) -> str:
+        """Serialise all but the cubins."""
+        launches = []
+        for launch in self.launches:
+            row = {k: v for k, v in vars(launch).items() if k != "parameters"}
+            row["parameters"] = [{"kind": _NAMES[type(p)], **asdict(p)} for p in launch.parameters]
+            launches.append(row)
+        return json.dumps({"buffers": [asdict(b) for b in self.buffers], "launches": launches,
+                           "outputs": list(self.outputs)})
+
+    @classmethod
+    def from_json(cls, text: str, cubins: dict[str, bytes]) -> Recording:
+        """Parse and check; raise ValueError (or TypeError, KeyError) on anything malformed."""
+        raw = json.loads(text)
+        buffers = tuple(Buffer(b["name"], int(b["nbytes"]), b["data"]) for b in raw["buffers"])
+        launches = tuple(_launch(row, buffers, cubins) for row in raw["launches"])
+        for output in raw["outputs"]:
+            _check_address(output["buffer"], output["offset"], buffers)
+        return cls(buffers, launches, tuple(raw["outputs"]), cubins)
+
+
+def _launch(row: dict[str, Any], buffers: tuple[Buffer, ...], cubins: dict[str, bytes]) -> Launch:
+    parameters: list[Parameter] = []
+    for raw in row["parameters"]:
+        fields = {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items() if k != "kind"}
+        parameter = _KINDS[raw["kind"]](**fields)
+        if not isinstance(parameter, Literal):
+            _check_address(parameter.buffer, parameter.offset, buffers)
+        parameters.append(parameter)
+    launch = Launch(**{**row, "grid": tuple(row["grid"]), "parameters": tuple(parameters)})
+    in_range = 1 <= launch.num_warps <= 32 and 1 <= launch.num_ctas <= 16
+    if not in_range or launch.cubin not in cubins or len(launch.grid) != 3:
+        raise ValueError(f"malformed launch of {launch.function!r}")
+    return launch
+
+
+def _check_address(buffer: int, offset: int, buffers: tuple[Buffer, ...]) -> None:
+    if buffer == -1 and offset == 0:
+        return
+    if not (0 <= buffer < len(buffers) and 0 <= offset <= buffers[buffer].nbytes):
+        raise ValueError(f"address outside its buffer: buffer {buffer}, offset {offset}")

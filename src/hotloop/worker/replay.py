@@ -1,0 +1,141 @@
+"""Replay: time the kernels without the candidate's Python beside them.
+
+The candidate records one forward; a fresh process launches the recorded machine code on the judge's
+buffers. A recording is data from an untrusted process: it counts only if its outputs are right on
+fresh inputs. Where a forward does more than launch recorded kernels, the reason is returned and the
+result is `host_path`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hotloop.core.verdict import Stage
+from hotloop.worker.evaluation import LOAD_S, Board, Evaluation, Failed
+from hotloop.worker.workroom import Workroom
+
+MAX_SETS = 4
+
+
+class Refused(Exception):
+    """This forward cannot be replayed; the message says why."""
+
+
+@dataclass(slots=True)
+class Replay(Evaluation):
+    """A replaying process on the same board as the evaluation it came from."""
+
+    folder: Path | None = None
+    room: Workroom | None = None
+
+    def close(self) -> None:
+        """End the process and remove its folder."""
+        self.child.close()
+        if self.room is not None and self.folder is not None:
+            self.room.discard(self.folder)
+
+
+def start_replay(
+    room: Workroom, evaluation: Evaluation, expected_kernels: tuple[str, ...]
+) -> tuple[Replay | None, str | None]:
+    """Record the evaluation's forward and start a process that replays it.
+
+    Args:
+        room: where processes are started.
+        evaluation: a loaded, correct evaluation.
+        expected_kernels: names of the device activities of one call, as the clock saw them.
+
+    Returns:
+        The replay, or None and the reason.
+    """
+    replay: Replay | None = None
+    try:
+        recording = _record(evaluation, expected_kernels)
+        replay = _start(room, evaluation, recording)
+    except Refused as exc:
+        return None, str(exc)
+    except Failed as exc:
+        if replay is not None:
+            replay.close()
+        return None, exc.evidence.message[:300]
+    return replay, None
+
+
+def _record(evaluation: Evaluation, expected_kernels: tuple[str, ...]) -> dict[str, Any]:
+    answer = evaluation.record()
+    if "refused" in answer:
+        raise Refused(str(answer["refused"])[:300])
+    try:
+        recording = json.loads(answer["recording"])
+        launches = len(recording["launches"])
+    except (KeyError, TypeError, ValueError) as exc:
+        raise Refused(f"the recording is malformed ({type(exc).__name__})") from exc
+    if expected_kernels and launches != len(expected_kernels):
+        raise Refused(
+            f"{launches} launches were recorded, the device ran {len(expected_kernels)}: "
+            f"{', '.join(expected_kernels[:6])}"
+        )
+    split_arena(recording, evaluation.board)
+    return {"recording": json.dumps(recording), "cubins": answer["cubins"]}
+
+
+def split_arena(recording: dict[str, Any], board: Board) -> None:
+    """Tell apart, in place, addresses of the state and of set 0 within the one arena buffer.
+
+    Sets are laid out alike, so that an address in set 0 is the same distance into any other set.
+
+    Raises:
+        Refused: a launch touches another set than the one that was recorded.
+    """
+    starts = set_offsets(board)
+    end = starts[1] if len(starts) > 1 else board.layout.size_bytes
+    arena = next(
+        (i for i, b in enumerate(recording["buffers"]) if b["name"] == "arena"), None
+    )
+    if arena is None:
+        raise Refused("no launch touches the judge's buffers")
+    recording["buffers"][arena]["name"] = "state"
+    recording["buffers"].append({"name": "set", "nbytes": end - starts[0], "data": None})
+    number = len(recording["buffers"]) - 1
+    places = [p for x in recording["launches"] for p in x["parameters"] if "buffer" in p]
+    for place in (*places, *recording["outputs"]):
+        if place["buffer"] != arena or place["offset"] < starts[0]:
+            continue
+        if place["offset"] >= end:
+            raise Refused("a launch touches buffers of another call")
+        place["buffer"] = number
+        place["offset"] -= starts[0]
+
+
+def set_offsets(board: Board) -> list[int]:
+    """Return where each set of the board begins, in bytes."""
+    starts = []
+    for inputs, outputs in board.sets:
+        slots = [s for s in (*inputs, *outputs) if hasattr(s, "offset")]
+        starts.append(min(s.offset for s in slots))
+    return starts
+
+
+def _start(room: Workroom, evaluation: Evaluation, recording: dict[str, Any]) -> Replay:
+    board = evaluation.board
+    small = Board(board.arena, board.layout, board.state, board.sets[:MAX_SETS], 0)
+    folder = room.folder("replay")
+    child = room.start_replay(folder)
+    replay = Replay(child, small, evaluation.candidate, evaluation.device, [], folder, room)
+    message = {
+        "op": "load",
+        "device": evaluation.device,
+        "arena": board.arena.token,
+        "sets": [replay.describe_set(*s) for s in small.sets],
+        "set_offsets": set_offsets(small),
+        **recording,
+    }
+    try:
+        replay.ask(message, LOAD_S, Stage.PERFORMANCE)
+    except Failed:
+        replay.close()
+        raise
+    return replay

@@ -1,0 +1,75 @@
+"""Replay recorded launches for the judge, in a process that holds no candidate Python.
+
+Serves the same requests as a candidate. One replayer a set; outputs lie in scratch memory, as they
+did in the forward, and are copied into the judge's buffers outside the timed span.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import torch
+
+from hotloop.worker.arena import Slot, torch_dtype
+from hotloop.worker.channel import Channel
+from hotloop.worker.host import Host
+from hotloop.worker.recording import Recording
+from hotloop.worker.replayer import Replayer
+
+
+def serve(channel: Channel, arena_fd: int | None) -> int:
+    """Serve the judge's requests with a recording. Returns the exit code."""
+    return ReplayHost(arena_fd).serve(channel)
+
+
+class ReplayHost(Host):
+    """Runs recorded kernel launches instead of a forward."""
+
+    _replayers: list[Replayer]
+    _outputs: list[list[torch.Tensor]]
+
+    def load(self, message: dict[str, Any]) -> None:
+        """Load the machine code and bind it to every set of the arena."""
+        cubins = {k: base64.b64decode(v) for k, v in message["cubins"].items()}
+        recording = Recording.from_json(message["recording"], cubins)
+        base = self.arena.bytes.data_ptr()
+        self._replayers, self._outputs = [], []
+        for start in message["set_offsets"]:
+            replayer = Replayer(recording, {"state": base, "set": base + start})
+            self._replayers.append(replayer)
+            self._outputs.append(
+                [self._output_view(replayer, o) for o in recording.outputs]
+            )
+
+    def prepare(self) -> None:
+        """Do nothing: tables of `prepare()` are part of the recording."""
+
+    def forward(self, index: int) -> list[torch.Tensor]:
+        """Launch the recorded kernels on set `index`."""
+        self._replayers[index].launch(torch.cuda.current_stream().cuda_stream)
+        return self._outputs[index]
+
+    def poison(self) -> None:
+        """Poison the scratch memory, outputs included."""
+        for replayer in self._replayers:
+            replayer.poison()
+
+    def record(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Refuse: a replay is not recorded again."""
+        raise ValueError("expected a candidate to record, got a replay")
+
+    def _output_view(self, replayer: Replayer, place: dict[str, Any]) -> torch.Tensor:
+        slot = Slot(place["offset"], tuple(place["shape"]), tuple(place["stride"]), place["dtype"])
+        address = replayer.addresses[place["buffer"]] + place["offset"]
+        flat = torch.as_tensor(_Memory(address, slot.span_bytes), device="cuda")
+        return flat.view(torch_dtype(slot.dtype)).as_strided(slot.shape, slot.strides)
+
+
+class _Memory:
+    """Device memory for torch, through the CUDA array interface."""
+
+    def __init__(self, address: int, n_bytes: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (n_bytes,), "typestr": "|u1", "data": (address, False), "version": 3,
+        }  # fmt: skip

@@ -1,0 +1,136 @@
+"""Launch a recording again, on other buffers, in a process that holds no candidate Python.
+
+Needs libcuda only: no torch, no Triton. The caller owns the context and the named buffers; the
+replayer loads the machine code, allocates scratch, encodes tensor maps once, and then `launch`
+only issues the kernels. Parameter bytes come from an untrusted recording: `Recording.from_json`
+has checked that every address lies inside its buffer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from ctypes import byref, c_int, c_uint, c_uint64, c_void_p
+from typing import Any
+
+from hotloop.worker import cudriver as cu
+from hotloop.worker.recording import Launch, Literal, Parameter, Pointer, Recording, TensorMap
+
+_DEFAULT_SHARED_BYTES = 48 * 1024  # more must be asked for (CUDA programming guide)
+_TENSOR_MAP_BYTES, _TENSOR_MAP_ALIGNMENT = 128, 64
+_L2_PROMOTION_128B, _INTERLEAVE_NONE = 2, 0
+_ATTR_COOPERATIVE, _ATTR_CLUSTER, _ATTR_CLUSTER_POLICY, _ATTR_PROGRAMMATIC = 2, 4, 5, 6
+_CLUSTER_POLICY_SPREAD = 1
+_NON_PORTABLE_CLUSTER = 16
+
+
+class Replayer:
+    """One recording bound to buffers."""
+
+    def __init__(self, recording: Recording, addresses: Mapping[str, int]) -> None:
+        """Load and bind. `addresses` gives the device address of every named buffer.
+
+        Raises: CudaDriverError; KeyError when a named buffer has no address.
+        """
+        self._keep: list[Any] = []  # host memory that the launch arrays point into
+        self._scratch = [None if b.name else cu.mem_alloc(max(b.nbytes, 1))
+                         for b in recording.buffers]
+        self.addresses = [addresses[b.name] if b.name else scratch
+                          for b, scratch in zip(recording.buffers, self._scratch, strict=True)]
+        self._modules = {k: _load(code) for k, code in recording.cubins.items()}
+        self._launches = [self._bind(launch) for launch in recording.launches]
+
+    def launch(self, stream: int = 0) -> None:
+        """Issue every kernel, in the recorded order."""
+        for config, function, parameters in self._launches:
+            config.stream = stream
+            cu.call("cuLaunchKernelEx", byref(config), function, parameters, None)
+
+    def poison(self, pattern: int = 0x7FFF, stream: int = 0) -> None:
+        """Fill scratch with NaN, so that nothing survives from the launch before."""
+        for address in self._scratch:
+            if address is not None:
+                size = cu.address_range(address)[1]
+                cu.memset_d16(address, pattern, size, stream)
+
+    def close(self) -> None:
+        """Unload the code and free the scratch."""
+        for module in self._modules.values():
+            cu.call("cuModuleUnload", module)
+        for address in self._scratch:
+            if address is not None:
+                cu.mem_free(address)
+
+    def _bind(self, launch: Launch) -> tuple[cu.LaunchConfig, c_void_p, Any]:
+        function = c_void_p()
+        cu.call("cuModuleGetFunction", byref(function), self._modules[launch.cubin],
+                launch.function.encode())
+        _allow_shared(function, launch.shared_bytes)
+        if launch.num_ctas == _NON_PORTABLE_CLUSTER:
+            cu.call("cuFuncSetAttribute", function, cu.FUNC_NON_PORTABLE_CLUSTER, 1)
+        values = [self._value(p) for p in launch.parameters]
+        self._keep.append(values)
+        pointers = (c_void_p * len(values))(*[ctypes.addressof(v) for v in values])
+        return _config(launch), function, pointers
+
+    def _value(self, parameter: Parameter) -> Any:
+        """Return host memory that holds the parameter as the kernel reads it."""
+        if isinstance(parameter, Literal):
+            data = bytes.fromhex(parameter.hex)
+            return (ctypes.c_ubyte * len(data)).from_buffer_copy(data)
+        if isinstance(parameter, Pointer):
+            return c_uint64(self._address(parameter))
+        return self._tensor_map(parameter)
+
+    def _address(self, place: Pointer | TensorMap) -> int:
+        return 0 if place.buffer < 0 else self.addresses[place.buffer] + place.offset
+
+    def _tensor_map(self, spec: TensorMap) -> Any:
+        """Encode with the driver; dimensions go innermost first, strides in bytes, first omitted."""
+        rank = len(spec.shape)
+        block = memoryview(bytearray(_TENSOR_MAP_BYTES + _TENSOR_MAP_ALIGNMENT))
+        whole = (ctypes.c_ubyte * len(block)).from_buffer(block)
+        skip = -ctypes.addressof(whole) % _TENSOR_MAP_ALIGNMENT
+        out = (ctypes.c_ubyte * _TENSOR_MAP_BYTES).from_buffer(block, skip)
+        strides = [s * spec.element_bytes for s in reversed(spec.strides[:-1])]
+        cu.call("cuTensorMapEncodeTiled", out, c_int(spec.element_type), c_uint(rank),
+                c_void_p(self._address(spec)), (c_uint64 * rank)(*reversed(spec.shape)),
+                (c_uint64 * rank)(*strides), (c_uint * rank)(*reversed(spec.block)),
+                (c_uint * rank)(*[1] * rank), _INTERLEAVE_NONE, spec.swizzle, _L2_PROMOTION_128B,
+                1 if spec.nan_fill else 0)
+        return out
+
+
+def _load(code: bytes) -> c_void_p:
+    module = c_void_p()
+    cu.call("cuModuleLoadData", byref(module), code)
+    return module
+
+
+def _allow_shared(function: c_void_p, shared_bytes: int) -> None:
+    """Raise the limit of dynamic shared memory as Triton's loader does."""
+    if shared_bytes <= _DEFAULT_SHARED_BYTES:
+        return
+    static = c_int()
+    cu.call("cuFuncGetAttribute", byref(static), cu.FUNC_SHARED_STATIC, function)
+    limit = cu.device_attribute(cu.ATTR_MAX_SHARED_OPTIN) - static.value
+    cu.call("cuFuncSetCacheConfig", function, cu.CACHE_PREFER_SHARED)
+    cu.call("cuFuncSetAttribute", function, cu.FUNC_MAX_DYNAMIC_SHARED, limit)
+
+
+def _config(launch: Launch) -> cu.LaunchConfig:
+    wanted: list[tuple[int, tuple[int, ...]]] = []
+    if launch.programmatic:
+        wanted.append((_ATTR_PROGRAMMATIC, (1,)))
+    if launch.cooperative:
+        wanted.append((_ATTR_COOPERATIVE, (1,)))
+    if launch.num_ctas > 1:
+        wanted.append((_ATTR_CLUSTER, (launch.num_ctas, 1, 1)))
+        wanted.append((_ATTR_CLUSTER_POLICY, (_CLUSTER_POLICY_SPREAD,)))
+    attributes = (cu.LaunchAttribute * max(len(wanted), 1))()
+    for slot, (number, value) in zip(attributes, wanted, strict=False):
+        slot.id = number
+        slot.value[: len(value)] = value
+    x, y, z = launch.grid
+    return cu.LaunchConfig((x * launch.num_ctas, y, z), (32 * launch.num_warps, 1, 1),
+                           launch.shared_bytes, None, attributes, len(wanted))

@@ -1,0 +1,179 @@
+"""Every kind of bad input: its exit code, one line on stderr, nothing on stdout."""
+
+import fcntl
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hotloop.cli.main import main
+
+ATTENTION = """\
+B, H, S, D = 1, 2, 32, 16
+dtype = "float32"
+
+
+def score_mod(score, b, h, q_idx, kv_idx):
+    return score + (q_idx - kv_idx)
+"""
+HAS_GPU = Path("/dev/nvidiactl").exists()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return a folder with a problem, a kernel and files that are neither; it is the cwd."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOTLOOP_KERNELBENCH", raising=False)
+    (tmp_path / "good.py").write_text(ATTENTION)
+    (tmp_path / "other.py").write_text(ATTENTION.replace("q_idx - kv_idx", "q_idx"))
+    (tmp_path / "kernel.py").write_text("class ModelNew: ...")
+    (tmp_path / "nothing.py").write_text("x = 1")
+    (tmp_path / "broken.py").write_text("def f(:")
+    (tmp_path / "binary.py").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "kernel.txt").write_text("")
+    return tmp_path
+
+
+def refuse(capsys, code, *args):
+    """Run the command; check its code and return its one line."""
+    assert main(args) == code
+    captured = capsys.readouterr()
+    complaints = [x for x in captured.err.splitlines() if x.startswith("hotloop: ")]
+    assert len(complaints) == 1, captured.err
+    assert captured.err.splitlines()[-1] == complaints[0]
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+    return complaints[0]
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (("good.py", "--budget", "0"), "over 0"),
+        (("good.py", "--budget", "abc"), "'abc'"),
+        (("good.py", "--budget", "-5m"), "duration"),
+        (("good.py", "--budget", ""), "duration"),
+        (("good.py", "--max-candidates", "0"), "from 1"),
+        (("good.py", "--max-candidates", "many"), "--max-candidates"),
+        (("good.py", "--device", "tpu"), "auto, cuda or cpu"),
+        (("good.py", "--device", "cpu", "--model", "deepseek:r1"), "only builtin"),
+        (("good.py", "--device", "cpu", "--strategy", "luck"), "luck"),
+        (("good.py", "--device", "cpu", "--min-isolation", "T9"), "T0, T1 or T2"),
+        (("good.py", "--device", "cpu", "--set", "S"), "NAME=VALUE"),
+        (("good.py", "--device", "cpu", "--set", "Z=1"), "no constant Z"),
+        (("good.py", "--device", "cpu", "--set", "S=8", "--set", "S=9"), "twice"),
+        (("good.py", "--device", "cpu", "--out", "good.py"), "is a file"),
+        (("good.py", "--device", "cpu", "--out", "."), "no hotloop run"),
+        (("missing.py", "--device", "cpu"), "no such file"),
+        (("nothing.py", "--device", "cpu"), "expected a problem"),
+        (("broken.py", "--device", "cpu"), "line 1"),
+        (("binary.py", "--device", "cpu"), "UTF-8"),
+        (("kernelbench/1/19", "--device", "cpu"), "--data"),
+        (("kernelbench/1/19", "--device", "cpu", "--data", "nowhere"), "nowhere"),
+        (("good.py", "--no-such-option"), "--no-such-option"),
+        ((), "PROBLEM"),
+    ],
+)
+def test_optimize_refuses_bad_input_with_2(folder, capsys, args, word):
+    before = set(folder.iterdir())
+    assert word in refuse(capsys, 2, "optimize", *args)
+    left = set(folder.iterdir()) - before
+    assert left == set()
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (("good.py", "missing.py"), "missing.py"),
+        (("good.py", "kernel.txt"), ".py"),
+        (("good.py", "binary.py"), "UTF-8"),
+        (("good.py", "kernel.py", "--tier", "slow"), "fast or final"),
+        (("good.py", "kernel.py", "--tier", "final"), "needs a GPU"),
+        (("nothing.py", "kernel.py"), "expected a problem"),
+        (("good.py",), "CANDIDATE"),
+    ],
+)
+def test_verify_refuses_bad_input_with_2(folder, capsys, args, word):
+    assert word in refuse(capsys, 2, "verify", *args, "--device", "cpu")
+
+
+def test_an_unknown_command_and_none_at_all_are_refused(capsys):
+    assert "no-such" in refuse(capsys, 2, "no-such")
+    assert "command" in refuse(capsys, 2)
+
+
+@pytest.mark.parametrize("absent", ["bench", "serve", "mcp", "bundle", "judge", "selftest"])
+def test_commands_of_later_versions_are_simply_not_there(capsys, absent):
+    assert "No such command" in refuse(capsys, 2, absent)
+
+
+def test_a_folder_without_a_run_cannot_be_shown(folder, capsys):
+    assert "no hotloop run" in refuse(capsys, 2, "show", ".")
+    assert "no hotloop run" in refuse(capsys, 2, "show", "missing")
+
+
+@pytest.mark.skipif(HAS_GPU, reason="there is a GPU here, so asking for one is no error")
+def test_a_gpu_that_is_not_there_is_the_machines_fault(folder, capsys):
+    assert "expected an NVIDIA GPU" in refuse(capsys, 3, "optimize", "good.py", "--device", "cuda")
+    line = refuse(capsys, 3, "verify", "good.py", "kernel.py", "--device", "cuda")
+    assert "hotloop doctor" in line
+
+
+def begun(problem, out):
+    """Begin a run as `optimize` does, without running it."""
+    from hotloop.plan import plan_search
+    from hotloop.store.sqlite import SqliteStore
+
+    plan = plan_search(problem, device="cpu", out=out)
+    with SqliteStore(plan.folder) as store:
+        store.begin(plan.spec, plan.problem)
+
+
+def test_a_folder_of_another_run_is_refused(folder, capsys):
+    begun("good.py", "out")
+    line = refuse(capsys, 2, "optimize", "other.py", "--device", "cpu", "--out", "out")
+    assert "another --out" in line
+
+
+def test_a_folder_of_a_newer_version_is_refused(folder, capsys):
+    begun("good.py", "out")
+    with sqlite3.connect("out/journal.sqlite") as journal:
+        journal.execute("PRAGMA user_version = 999")
+    refuse(capsys, 2, "optimize", "good.py", "--device", "cpu", "--out", "out")
+    refuse(capsys, 2, "show", "out")
+
+
+def test_a_folder_that_is_held_is_the_machines_fault(folder, capsys):
+    begun("good.py", "out")
+    with open("out/lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        line = refuse(capsys, 3, "optimize", "good.py", "--device", "cpu", "--out", "out")
+    assert "held by" in line
+
+
+def test_debug_shows_the_traceback_as_well(folder, capsys):
+    assert main(["--debug", "optimize", "good.py", "--budget", "0"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_real_process_ends_with_the_code_and_one_line(folder):
+    ran = subprocess.run(
+        [sys.executable, "-m", "hotloop", "optimize", "good.py", "--budget", "abc", "--json"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"NO_COLOR": "1"},
+        timeout=60,
+    )
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert ran.stderr.count("\n") == 1
+    assert ran.stderr.startswith("hotloop: --budget")
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["optimize", "--help"]])
+def test_help_and_version_are_done_with_0(args, capsys):
+    assert main(args) == 0
+    assert "hotloop" in capsys.readouterr().out

@@ -1,0 +1,76 @@
+import os
+import stat
+
+import pytest
+
+from hotloop.errors import ForeignRun
+from hotloop.store.reader import RunReader
+from hotloop.store.sqlite import JOURNAL_FILE, SqliteStore
+from hotloop.testing.fakes import make_problem, make_spec
+from hotloop.testing.store_suite import conclude, make_attempt
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "a run? with #odd% name"
+    with SqliteStore(folder) as store:
+        store.begin(make_spec(make_problem()), make_problem())
+        attempt, candidate = make_attempt(1)
+        store.propose(attempt, candidate)
+        store.conclude(conclude(attempt))
+        store.note("final", {"attempt_id": 1})
+        store.spend(3.0)
+    return folder
+
+
+def test_reads_what_the_writer_left(folder):
+    with RunReader(folder) as reader:
+        assert reader.spec() == make_spec(make_problem())
+        assert reader.problem() == make_problem()
+        assert list(reader.attempts()) == [conclude(make_attempt(1)[0])]
+        assert reader.candidate(make_attempt(1)[1].id) == make_attempt(1)[1]
+        assert list(reader.notes("final")) == [{"attempt_id": 1}]
+        assert reader.spent_s() == 3.0
+
+
+def test_events_can_be_followed(folder):
+    with RunReader(folder) as reader:
+        events = reader.events()
+        assert [e.kind for e in events] == ["begun", "proposed", "concluded", "final", "spent"]
+        assert [e.kind for e in reader.events(after=events[2].seq)] == ["final", "spent"]
+
+
+def test_leaves_the_folder_as_it_was(folder):
+    before = {p.name: p.stat().st_mtime_ns for p in folder.iterdir() if p.is_file()}
+    with RunReader(folder) as reader:
+        reader.attempts()
+    after = {p.name: p.stat().st_mtime_ns for p in folder.iterdir() if p.is_file()}
+    assert {n: t for n, t in after.items() if n in before} == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_reads_a_folder_that_cannot_be_written(folder):
+    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        with RunReader(folder) as reader:
+            assert len(reader.attempts()) == 1
+    finally:
+        folder.chmod(stat.S_IRWXU)
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path):
+    with pytest.raises(ForeignRun, match="no hotloop run"):
+        RunReader(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_has_not_begun_is_refused(tmp_path):
+    SqliteStore(tmp_path / "run").close()
+    with pytest.raises(ForeignRun, match="not begun"):
+        RunReader(tmp_path / "run")
+
+
+def test_the_journal_file_is_marked_as_ours(folder):
+    head = (folder / JOURNAL_FILE).read_bytes()[:100]
+    assert head.startswith(b"SQLite format 3")
+    assert head[68:72] == b"HLOP"

@@ -1,0 +1,324 @@
+import dataclasses
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from hotloop.errors import ForeignRun, RunHeld, StoreError
+from hotloop.store.blobs import BLOB_FOLDER
+from hotloop.store.reader import RunReader
+from hotloop.store.sqlite import JOURNAL_FILE, SqliteStore
+from hotloop.testing.fakes import make_problem, make_spec
+from hotloop.testing.store_suite import conclude, make_attempt
+from hotloop.testing.suites import StoreSuite
+
+
+class TestSqliteStore(StoreSuite):
+    def make(self, folder):
+        return SqliteStore(folder)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "run"
+
+
+def begun(folder) -> SqliteStore:
+    store = SqliteStore(folder)
+    store.begin(make_spec(make_problem()), make_problem())
+    return store
+
+
+def filled(folder, count: int = 3) -> SqliteStore:
+    store = begun(folder)
+    for number in range(1, count + 1):
+        attempt, candidate = make_attempt(number)
+        store.propose(attempt, candidate)
+        store.conclude(conclude(attempt))
+    return store
+
+
+def only_blob(folder):
+    (blob,) = (folder / BLOB_FOLDER).glob("*/*.json")
+    return blob
+
+
+def test_everything_survives_a_new_process_of_the_store(folder):
+    with filled(folder) as store:
+        store.propose(*make_attempt(9))
+        store.spend(2.5)
+        store.note("final", {"attempt_id": 1})
+        before = (store.attempts(), store.spent_s(), store.notes("final"))
+    with begun(folder) as store:
+        assert (store.attempts(), store.spent_s(), store.notes("final")) == before
+        assert store.candidate(make_attempt(9)[1].id) == make_attempt(9)[1]
+
+
+def test_derived_tables_can_be_rebuilt_from_events(folder):
+    with filled(folder) as store:
+        store.spend(1.25)
+        before = (store.attempts(), store.spent_s())
+    damage = sqlite3.connect(folder / JOURNAL_FILE)
+    damage.execute("DELETE FROM attempts")
+    damage.execute("UPDATE spending SET seconds = 99")
+    damage.commit()
+    damage.close()
+    with begun(folder) as store:
+        assert list(store.attempts()) == []
+        store.rebuild()
+        assert (store.attempts(), store.spent_s()) == before
+        assert store.candidate(make_attempt(2)[1].id) == make_attempt(2)[1]
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM events", "UPDATE events SET kind = 'x'"])
+def test_events_are_append_only(folder, statement):
+    filled(folder).close()
+    connection = sqlite3.connect(folder / JOURNAL_FILE)
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        connection.execute(statement)
+    connection.close()
+
+
+def test_is_durable_by_its_settings(folder):
+    # A power cut cannot be staged here, so this looks at what SQLite was told.
+    with begun(folder) as store:
+        pragmas = {
+            name: store._connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    full = 2
+    assert pragmas == {
+        "journal_mode": "wal",
+        "synchronous": full,
+        "foreign_keys": 1,
+        "busy_timeout": 30_000,
+    }
+
+
+def test_many_threads_may_write(folder):
+    with begun(folder) as store:
+        threads = [
+            threading.Thread(target=lambda: [store.spend(0.5) for _ in range(10)]) for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for number in range(1, 11):
+            store.propose(*make_attempt(number))
+        for thread in threads:
+            thread.join()
+        assert store.spent_s() == 20.0
+        assert len(store.attempts()) == 10
+
+
+def test_a_second_writer_is_refused_and_told_who_holds_the_folder(folder):
+    with begun(folder), pytest.raises(RunHeld, match=f"pid {os.getpid()} on host "):
+        SqliteStore(folder)
+    SqliteStore(folder).close()
+
+
+def test_a_writer_in_another_process_holds_the_folder_until_it_is_killed(folder):
+    program = f"""
+        import sys, time
+        from pathlib import Path
+        from hotloop.store.sqlite import SqliteStore
+        store = SqliteStore(Path({str(folder)!r}))
+        print("held", flush=True)
+        time.sleep(60)
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout.readline() == "held\n"
+        with pytest.raises(RunHeld, match=f"pid {child.pid} "):
+            SqliteStore(folder)
+    finally:
+        child.kill()
+        child.communicate()
+    SqliteStore(folder).close()
+
+
+def test_a_reader_sees_each_acknowledged_write_while_the_writer_runs(folder):
+    with filled(folder, 1) as store, RunReader(folder) as reader:
+        assert len(reader.attempts()) == 1
+        for number in (2, 3):
+            store.propose(*make_attempt(number))
+            assert len(reader.attempts()) == number
+        store.spend(4.0)
+        assert reader.spent_s() == 4.0
+
+
+def test_a_newer_journal_is_refused(folder):
+    filled(folder).close()
+    connection = sqlite3.connect(folder / JOURNAL_FILE)
+    connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    expected = r"written by a newer hotloop \(schema 7, this one knows 1\)"
+    with pytest.raises(ForeignRun, match=expected):
+        SqliteStore(folder)
+    with pytest.raises(ForeignRun, match=expected):
+        RunReader(folder)
+
+
+def test_a_folder_with_other_files_is_refused_and_left_alone(folder):
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("do not touch")
+    with pytest.raises(ForeignRun, match="no hotloop run"):
+        SqliteStore(folder)
+    assert [p.name for p in folder.iterdir()] == ["thesis.tex"]
+
+
+def test_an_empty_folder_is_fine(folder):
+    folder.mkdir()
+    begun(folder).close()
+
+
+def test_a_file_is_refused(folder):
+    folder.write_text("a file")
+    with pytest.raises(ForeignRun, match="is a file"):
+        SqliteStore(folder)
+
+
+def test_another_programs_database_is_refused(folder):
+    folder.mkdir()
+    connection = sqlite3.connect(folder / JOURNAL_FILE)
+    connection.execute("CREATE TABLE recipes (name TEXT)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(ForeignRun, match="no hotloop run"):
+        SqliteStore(folder)
+
+
+def test_a_refused_folder_is_not_held(folder):
+    filled(folder).close()
+    other = make_problem("fake/other", source="# another\n")
+    with SqliteStore(folder) as store, pytest.raises(ForeignRun, match="fake/other"):
+        store.begin(make_spec(other), other)
+    begun(folder).close()
+
+
+def test_a_junk_journal_is_reported_as_damaged(folder):
+    folder.mkdir()
+    (folder / JOURNAL_FILE).write_bytes(b"junk " * 1000)
+    with pytest.raises(StoreError, match="damaged"):
+        SqliteStore(folder)
+
+
+def test_a_damaged_blob_is_detected(folder):
+    with begun(folder) as store:
+        attempt, candidate = make_attempt(1)
+        store.propose(attempt, candidate)
+        blob = only_blob(folder)
+        data = bytearray(blob.read_bytes())
+        data[20] ^= 1
+        blob.write_bytes(data)
+        with pytest.raises(StoreError, match="damaged"):
+            store.candidate(candidate.id)
+        store.propose(dataclasses.replace(attempt, id=2), candidate)
+        assert store.candidate(candidate.id) == candidate
+
+
+def test_a_missing_blob_is_named(folder):
+    with begun(folder) as store:
+        attempt, candidate = make_attempt(1)
+        store.propose(attempt, candidate)
+        only_blob(folder).unlink()
+        with pytest.raises(StoreError, match=f"{candidate.id}.*missing"):
+            store.candidate(candidate.id)
+
+
+def test_half_written_blobs_of_a_dead_writer_are_removed(folder):
+    with begun(folder) as store:
+        store.propose(*make_attempt(1))
+        half = only_blob(folder).with_suffix(".tmp123")
+        half.write_bytes(b"{")
+    with begun(folder) as store:
+        assert not half.exists()
+        assert store.candidate(make_attempt(1)[1].id) == make_attempt(1)[1]
+
+
+def test_a_full_disk_says_so_and_loses_nothing(folder):
+    filled(folder, 1).close()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with begun(folder) as store:
+        size = (folder / f"{JOURNAL_FILE}-wal").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        try:
+            with pytest.raises(StoreError, match="disk"):
+                store.propose(*make_attempt(2))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert len(store.attempts()) == 1
+        store.propose(*make_attempt(2))
+        assert len(store.attempts()) == 2
+
+
+class JournalMachine(RuleBasedStateMachine):
+    """Any order of calls and reopenings keeps what was acknowledged."""
+
+    def __init__(self):
+        super().__init__()
+        import tempfile
+        from pathlib import Path
+
+        self.parent = tempfile.TemporaryDirectory()
+        self.folder = Path(self.parent.name) / "run"
+        self.store = begun(self.folder)
+        self.expected = {}
+        self.spent_s = 0.0
+
+    @rule(number=st.integers(1, 6))
+    def propose(self, number):
+        attempt, candidate = make_attempt(number)
+        known = self.expected.get(number)
+        if known is not None and known.verdict is not None:
+            with pytest.raises(ValueError, match="verdict"):
+                self.store.propose(attempt, candidate)
+            return
+        self.store.propose(attempt, candidate)
+        self.expected[number] = attempt
+
+    @precondition(lambda self: any(a.verdict is None for a in self.expected.values()))
+    @rule(data=st.data())
+    def conclude(self, data):
+        pending = sorted(n for n, a in self.expected.items() if a.verdict is None)
+        number = data.draw(st.sampled_from(pending))
+        self.expected[number] = conclude(self.expected[number])
+        self.store.conclude(self.expected[number])
+
+    @rule(quarters=st.integers(0, 100))
+    def spend(self, quarters):
+        self.store.spend(quarters / 4)
+        self.spent_s += quarters / 4
+
+    @rule()
+    def reopen(self):
+        self.store.close()
+        self.store = begun(self.folder)
+
+    @rule()
+    def rebuild(self):
+        self.store.rebuild()
+
+    @invariant()
+    def nothing_is_lost(self):
+        assert list(self.store.attempts()) == [self.expected[n] for n in sorted(self.expected)]
+        assert self.store.spent_s() == self.spent_s
+
+    def teardown(self):
+        self.store.close()
+        self.parent.cleanup()
+
+
+TestJournalMachine = JournalMachine.TestCase
+TestJournalMachine.settings = settings(
+    max_examples=8, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
+)

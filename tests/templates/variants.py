@@ -1,0 +1,34 @@
+"""The attention variants that tests and benchmarks of the templates go through."""
+
+from __future__ import annotations
+
+from expressions import Builder, Expression
+
+
+def full() -> tuple[Expression | None, Expression | None]:
+    return None, None
+
+
+def causal(S: int = 128, H: int = 2):
+    g = Builder()
+    return None, g.q >= g.kv
+
+
+def relative(S: int = 128, H: int = 2):
+    g = Builder()
+    return g.score + (g.q - g.kv), None
+
+
+def alibi(S: int = 128, H: int = 2):
+    g = Builder()
+    return g.score + 2.0 ** (-8 * (g.h + 1) / H) * (g.kv - g.q), None
+
+
+def document(S: int = 128, H: int = 2):
+    g = Builder()
+    return None, g.read("doc", (S,), "int32", g.q).equals(g.read("doc", (S,), "int32", g.kv))
+
+
+def softcap(S: int = 128, H: int = 2):
+    g = Builder()
+    return 20 * g.apply("tanh", g.score / 20), None

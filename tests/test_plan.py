@@ -1,0 +1,79 @@
+import shlex
+
+import pytest
+
+from hotloop.errors import ConfigError
+from hotloop.plan import plan_search
+
+PROBLEM = """\
+B, H, S, D = 1, 2, 32, 16
+dtype = "float32"
+
+
+def score_mod(score, b, h, q_idx, kv_idx):
+    return score + (q_idx - kv_idx)
+"""
+
+
+@pytest.fixture
+def problem(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "my problem.py"
+    path.write_text(PROBLEM)
+    return path
+
+
+def test_the_same_search_has_the_same_folder_and_another_seed_another(problem):
+    first = plan_search(problem, device="cpu")
+    again = plan_search(problem, device="cpu", budget="1h")
+    other = plan_search(problem, device="cpu", seed=1)
+    assert first.folder == again.folder
+    assert first.folder != other.folder
+    assert first.folder.parent.name == "runs"
+
+
+def test_another_problem_text_has_another_folder(problem):
+    first = plan_search(problem, device="cpu")
+    problem.write_text(PROBLEM.replace("q_idx - kv_idx", "q_idx"))
+    assert plan_search(problem, device="cpu").folder != first.folder
+
+
+def test_planning_leaves_nothing_behind(problem, tmp_path):
+    before = list(tmp_path.iterdir())
+    plan_search(problem, device="cpu")
+    assert list(tmp_path.iterdir()) == before
+
+
+def test_the_commands_hold_what_the_search_depends_on(problem):
+    plan = plan_search(
+        problem, device="cpu", budget="1m30s", settings={"S": 64}, max_candidates=5, seed=3
+    )
+    words = shlex.split(plan.search_command())
+    assert words[:3] == ["hotloop", "optimize", str(problem)]
+    pairs = dict(zip(words[3::2], words[4::2], strict=True))
+    assert pairs == {
+        "--device": "cpu",
+        "--set": "S=64",
+        "--budget": "90s",
+        "--max-candidates": "5",
+        "--strategy": "tune",
+        "--seed": "3",
+        "--out": str(plan.folder),
+    }
+    assert "--set S=64" in plan.verify_command()
+
+
+def test_a_loaded_problem_is_taken_as_it_is(problem):
+    loaded = plan_search(problem, device="cpu").problem
+    assert plan_search(loaded, device="cpu").spec.problem_id == loaded.id
+
+
+@pytest.mark.parametrize("budget", [60, 60.0, "60", "60s", "1m"])
+def test_a_budget_is_seconds_or_text(problem, budget):
+    assert plan_search(problem, device="cpu", budget=budget).spec.budget.wall_s == 60.0
+
+
+@pytest.mark.parametrize("budget", [0, -5, "", "soon", float("nan")])
+def test_a_budget_that_is_none_is_refused(problem, budget):
+    with pytest.raises(ConfigError, match="--budget"):
+        plan_search(problem, device="cpu", budget=budget)
