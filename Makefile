@@ -11,6 +11,8 @@ SHELL := bash
 VENV := .venv
 comma := ,
 EXTRAS := dev$(if $(shell command -v nvidia-smi),$(comma)gpu)
+# Without a GPU: float32, because Triton's plain interpreter is wrong in half precision.
+DEMO_SIZES := $(if $(shell command -v nvidia-smi),,--set dtype=float32)
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 ifdef PYTHON
@@ -33,13 +35,19 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	    [ -x $(VENV)/bin/python ] || "$$base" -m venv $(VENV); break; fi; \
 	done; \
 	[ -x $(VENV)/bin/python ] || { echo "expected Python 3.11 or newer on PATH; install it, or give PYTHON=" >&2; exit 1; }
-	@$(VENV)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	@$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
 
 venv: $(READY)  ## create .venv with the pinned versions
 
 demo: $(READY)  ## one whole run with the built-in generator: no GPU needed, no key, no network
-	@PYTHON_RUN='$(RUN)' bash examples/demo.sh
+	@rm -rf runs/demo
+	@$(RUN) -m hotloop optimize examples/attention/relative.py --device auto --budget 60s \
+	  $(DEMO_SIZES) --out runs/demo
+	@echo; echo '$$ hotloop show runs/demo'; $(RUN) -m hotloop show runs/demo
+	@echo; echo '$$ ls runs/demo/best'; ls -1 runs/demo/best
+	@echo; echo '$$ pytest runs/demo/best/test_kernel.py     # without hotloop'
+	@$(RUN) -m pytest -q -rs -p no:cacheprovider runs/demo/best/test_kernel.py
 
 test: $(READY)  ## the default tests: no GPU, no network
 	@$(RUN) -m pytest -q

@@ -1,6 +1,7 @@
 """Dependencies point one way, and heavy packages are imported where they belong."""
 
 import ast
+import functools
 import sys
 from pathlib import Path
 
@@ -47,8 +48,13 @@ def layer_of(path):
     return "hotloop" if relative.stem == "__init__" else relative.stem
 
 
+@functools.cache
 def imports_of(path):
-    """Yield (top-level package, layer of hotloop or None, line) for each import in the file."""
+    """Return (top-level package, layer of hotloop or None, line) for each import in the file."""
+    return list(read_imports(path))
+
+
+def read_imports(path):
     package = ("hotloop", *path.relative_to(ROOT).parts[:-1])
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

@@ -75,5 +75,5 @@ def test_a_budget_is_seconds_or_text(problem, budget):
 
 @pytest.mark.parametrize("budget", [0, -5, "", "soon", float("nan")])
 def test_a_budget_that_is_none_is_refused(problem, budget):
-    with pytest.raises(ConfigError, match="--budget"):
+    with pytest.raises(ConfigError, match="budget"):
         plan_search(problem, device="cpu", budget=budget)

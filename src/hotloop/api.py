@@ -7,8 +7,10 @@ engine meet here and know nothing of each other. Nothing here prints.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Unpack
 
 from hotloop import registry
+from hotloop.config import Settings
 from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.event import Listener
 from hotloop.core.problem import Problem, ProblemInfo
@@ -17,12 +19,20 @@ from hotloop.core.record import from_json
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine import Parts, RunResult, StopFlag, run_search
 from hotloop.errors import ConfigError
-from hotloop.plan import BEST_FOLDER, SearchPlan, Settings, find_problem, plan_search
+from hotloop.plan import (
+    BEST_FOLDER,
+    ProblemOptions,
+    SearchOptions,
+    SearchPlan,
+    find_problem,
+    plan_search,
+)
 from hotloop.report.best import BestResult, write_best
 from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import SqliteStore
 from hotloop.verify import LocalVerifier, find_device
 
+DEFAULT_ISOLATION: str = Settings.model_fields["min_isolation"].default
 LANGUAGE_OF_SUFFIX = {".py": "triton", ".cu": "cuda"}
 
 
@@ -39,14 +49,17 @@ def run_plan(
     """
     with SqliteStore(plan.folder) as store:
         verifier = LocalVerifier(
-            plan.spec.device, min_isolation=plan.min_isolation, log_path=plan.folder / "judge.log"
+            plan.spec.device,
+            min_isolation=plan.config.min_isolation,
+            log_path=plan.folder / "judge.log",
         )
         try:
             parts = Parts(
                 generator=_generator(plan.spec.generator),
-                strategy=registry.load("hotloop.strategies", plan.spec.strategy),
+                strategy=registry.load(registry.STRATEGIES, plan.spec.strategy),
                 verifier=verifier,
                 store=store,
+                lanes=plan.config.parallel,
             )
             result = run_search(plan.problem, parts, spec=plan.spec, listen=listen, stop=stop)
         finally:
@@ -59,33 +72,18 @@ def run_plan(
 def optimize(
     problem: str | Path | Problem,
     *,
-    budget: str | float = "15m",
-    device: str = "auto",
-    out: str | Path | None = None,
-    settings: Settings | None = None,
-    data: str | Path | None = None,
-    max_candidates: int | None = None,
-    strategy: str = "tune",
-    seed: int = 0,
-    min_isolation: str = "T1",
     listen: Listener = lambda event: None,
     stop: StopFlag | None = None,
+    **options: Unpack[SearchOptions],
 ) -> RunResult:
     """Search for a faster kernel for `problem`; the same call on the same folder goes on.
 
     Args:
         problem: a problem file, `kernelbench/LEVEL/ID` (with `data`), or a loaded Problem.
-        budget: seconds, or text like `45s`, `15m`, `1h30m`; set-up is not counted.
-        device: `auto`, `cuda` or `cpu`. On `cpu` kernels are checked and compiled, never timed.
-        out: the run's folder; by default `runs/NAME-HASH`, the same for the same arguments.
-        settings: module-level constants of the problem file to replace.
-        data: the KernelBench data set.
-        max_candidates: ends the search earlier.
-        strategy: a name in the `hotloop.strategies` entry points.
-        seed: of the strategy.
-        min_isolation: `T0`, `T1` or `T2`: the cage that candidates run in.
         listen: called with every event, from the calling thread.
         stop: lets another thread end the search.
+        **options: `budget`, `device`, `out`, `settings`, `data`, `max_candidates`, `strategy`,
+            `seed`, `min_isolation`, `parallel`: see `hotloop.plan.SearchOptions`.
 
     Raises:
         ConfigError: an option or the problem file is wrong, or the folder is another run's.
@@ -93,19 +91,7 @@ def optimize(
         InfraError: the machine is at fault; the folder keeps what was found.
         StoreError: the folder cannot be written.
     """
-    plan = plan_search(
-        problem,
-        budget=budget,
-        device=device,
-        out=out,
-        settings=settings,
-        data=data,
-        max_candidates=max_candidates,
-        strategy=strategy,
-        seed=seed,
-        min_isolation=min_isolation,
-    )
-    return run_plan(plan, listen=listen, stop=stop)
+    return run_plan(plan_search(problem, **options), listen=listen, stop=stop)
 
 
 def verify(
@@ -114,9 +100,8 @@ def verify(
     *,
     device: str = "auto",
     tier: str | None = None,
-    settings: Settings | None = None,
-    data: str | Path | None = None,
-    min_isolation: str = "T1",
+    min_isolation: str = DEFAULT_ISOLATION,
+    **options: Unpack[ProblemOptions],
 ) -> Verdict:
     """Judge one kernel; a bad kernel is a verdict, not an exception.
 
@@ -125,9 +110,8 @@ def verify(
         candidate: a `.py` file with `ModelNew`, or a Candidate.
         device: `auto`, `cuda` or `cpu`.
         tier: `fast` or `final`; by default `final` on a GPU. There is no final tier on `cpu`.
-        settings: module-level constants of the problem file to replace.
-        data: the KernelBench data set.
         min_isolation: `T0`, `T1` or `T2`.
+        **options: `settings`, `data`: see `hotloop.plan.ProblemOptions`.
 
     Raises:
         ConfigError: an option, the problem file or the candidate's file is wrong.
@@ -136,7 +120,7 @@ def verify(
     """
     where = find_device(device)
     wanted = _tier(tier, where)
-    found = find_problem(problem, device=where, settings=settings, data=data)
+    found = find_problem(problem, where, options)
     kernel = candidate if isinstance(candidate, Candidate) else read_candidate(Path(candidate))
     verifier = LocalVerifier(where, min_isolation=min_isolation)
     try:
@@ -187,7 +171,7 @@ def _tier(tier: str | None, device: str) -> Tier:
 
 
 def _generator(name: str) -> Generator:
-    made: Generator = registry.load("hotloop.generators", name)()
+    made: Generator = registry.load(registry.GENERATORS, name)()
     return made
 
 

@@ -10,9 +10,11 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from hotloop import registry
-from hotloop.core.attempt import Budget, RunSpec
+from hotloop.config import Settings, resolve
+from hotloop.core.attempt import RunSpec
 from hotloop.core.problem import Problem
 from hotloop.core.record import digest
 from hotloop.core.units import parse_duration_s
@@ -24,7 +26,35 @@ from hotloop.verify.local import choose_tier
 BUILTIN = "builtin"
 BEST_FOLDER = "best"
 
-Settings = Mapping[str, int | float | str]
+
+class ProblemOptions(TypedDict, total=False):
+    """What changes the problem; every option may be left out or None."""
+
+    settings: Mapping[str, int | float | str] | None
+    """Module-level constants of the problem file to replace."""
+    data: str | Path | None
+    """The KernelBench data set, for a problem named `kernelbench/LEVEL/ID`."""
+
+
+class SearchOptions(ProblemOptions, total=False):
+    """What changes the search; every option may be left out or None. Defaults: `hotloop.config`."""
+
+    budget: str | float | None
+    """Seconds, or text like `45s`, `15m`, `1h30m`; set-up is not counted."""
+    device: str | None
+    """`auto`, `cuda` or `cpu`. On `cpu` kernels are checked and compiled, never timed."""
+    out: str | Path | None
+    """The run's folder; by default `runs/NAME-HASH`, the same for the same arguments."""
+    max_candidates: int | None
+    """Ends the search earlier."""
+    strategy: str | None
+    """A name in the entry points `hotloop.strategies`, or `pkg.mod:Attr`."""
+    seed: int | None
+    """Of the strategy."""
+    min_isolation: str | None
+    """`T0`, `T1` or `T2`: the cage that candidates run in."""
+    parallel: int | None
+    """Builds that may run beside a verification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +67,12 @@ class SearchPlan:
     data: str | None
     """The KernelBench data set; None when none was given."""
     spec: RunSpec
-    folder: Path
-    min_isolation: str
+    config: Settings
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return self.config.out
 
     def search_command(self) -> str:
         """Return the command line that starts, or goes on with, this search."""
@@ -62,61 +96,44 @@ class SearchPlan:
             words += ["--set", ",".join(f"{k}={v}" for k, v in self.problem.settings.items())]
         if self.data is not None:
             words += ["--data", self.data]
+        if self.config.min_isolation != Settings.model_fields["min_isolation"].default:
+            words += ["--min-isolation", self.config.min_isolation]
         return words
 
 
-def plan_search(
-    problem: str | Path | Problem,
-    *,
-    budget: str | float = "15m",
-    device: str = "auto",
-    out: str | Path | None = None,
-    settings: Settings | None = None,
-    data: str | Path | None = None,
-    max_candidates: int | None = None,
-    strategy: str = "tune",
-    seed: int = 0,
-    min_isolation: str = "T1",
-) -> SearchPlan:
-    """Resolve the options of `hotloop.optimize`; see there.
+def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions]) -> SearchPlan:
+    """Resolve the options of `hotloop.optimize`.
 
     Raises:
         ConfigError: an option or the problem file is wrong.
         DeviceLost: `cuda` was asked for and there is no GPU.
         SandboxUnavailable: this machine cannot give the isolation asked for.
     """
-    limits = _budget(budget, max_candidates)
-    registry.load("hotloop.strategies", strategy)  # an unknown name is found before any work
-    where = find_device(device)
-    found = find_problem(problem, device=where, settings=settings, data=data)
-    choose_tier(min_isolation)
-    spec = RunSpec(
-        problem_id=found.id,
-        problem_name=found.name,
-        generator=BUILTIN,
-        strategy=strategy,
-        device=where,
-        language="triton",
-        budget=limits,
-        seed=seed,
-    )
+    device = find_device(options.get("device") or "auto")
+    found = find_problem(problem, device, options)
+    config = _settings(found, device, options)
+    choose_tier(config.min_isolation)
+    registry.load(registry.STRATEGIES, config.strategy)  # an unknown name is found before any work
+    data = options.get("data")
     return SearchPlan(
         problem=found,
         argument=found.name if isinstance(problem, Problem) else str(problem),
         data=None if data is None else str(data),
-        spec=spec,
-        folder=_default_folder(spec) if out is None else Path(out),
-        min_isolation=min_isolation,
+        spec=RunSpec(
+            problem_id=found.id,
+            problem_name=found.name,
+            generator=BUILTIN,
+            strategy=config.strategy,
+            device=device,
+            language=config.language,
+            budget=config.budget,
+            seed=config.seed,
+        ),
+        config=config,
     )
 
 
-def find_problem(
-    problem: str | Path | Problem,
-    *,
-    device: str,
-    settings: Settings | None,
-    data: str | Path | None,
-) -> Problem:
+def find_problem(problem: str | Path | Problem, device: str, options: ProblemOptions) -> Problem:
     """Return a loaded problem as it is, else load it from its path or name.
 
     Raises:
@@ -124,20 +141,36 @@ def find_problem(
     """
     if isinstance(problem, Problem):
         return problem
-    return load_problem_spec(problem, device=device, data=data, settings=settings)
+    return load_problem_spec(
+        problem, device=device, data=options.get("data"), settings=options.get("settings")
+    )
 
 
-def _budget(budget: str | float, max_candidates: int | None) -> Budget:
+def _settings(problem: Problem, device: str, options: SearchOptions) -> Settings:
+    """Check the options; those that were not given, or are None, take their defaults."""
+    given = {
+        "device": device,
+        "out": options.get("out") or Path(),
+        "budget_s": _seconds(options.get("budget")),
+        "max_candidates": options.get("max_candidates"),
+        "strategy": options.get("strategy"),
+        "seed": options.get("seed"),
+        "min_isolation": options.get("min_isolation"),
+        "parallel": options.get("parallel"),
+    }
+    settings = resolve(given, has_gpu=device == "cuda")
+    if options.get("out") is not None:
+        return settings
+    # The same folder for the same search, so that the same command goes on.
+    key = [problem.id, BUILTIN, settings.strategy, device, settings.language, settings.seed]
+    name = f"{problem.name.replace('/', '-')}-{digest(key)[:8]}"
+    return settings.model_copy(update={"out": Path("runs") / name})
+
+
+def _seconds(budget: str | float | None) -> float | None:
+    if budget is None:
+        return None
     try:
-        wall_s = parse_duration_s(str(budget))
+        return parse_duration_s(str(budget))
     except ValueError as exc:
-        raise ConfigError(f"--budget: {exc}") from exc
-    if max_candidates is not None and max_candidates < 1:
-        raise ConfigError(f"--max-candidates: expected a number from 1, got {max_candidates}")
-    return Budget(wall_s=wall_s, max_candidates=max_candidates)
-
-
-def _default_folder(spec: RunSpec) -> Path:
-    """Return the same folder for the same search, so that the same command goes on."""
-    key = [spec.problem_id, spec.generator, spec.strategy, spec.device, spec.language, spec.seed]
-    return Path("runs") / f"{spec.problem_name.replace('/', '-')}-{digest(key)[:8]}"
+        raise ConfigError(f"budget: {exc}") from exc

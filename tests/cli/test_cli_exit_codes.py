@@ -52,16 +52,18 @@ def refuse(capsys, code, *args):
 @pytest.mark.parametrize(
     ("args", "word"),
     [
-        (("good.py", "--budget", "0"), "over 0"),
-        (("good.py", "--budget", "abc"), "'abc'"),
-        (("good.py", "--budget", "-5m"), "duration"),
-        (("good.py", "--budget", ""), "duration"),
-        (("good.py", "--max-candidates", "0"), "from 1"),
-        (("good.py", "--max-candidates", "many"), "--max-candidates"),
+        (("good.py", "--device", "cpu", "--budget", "0"), "over 0"),
+        (("good.py", "--device", "cpu", "--budget", "abc"), "'abc'"),
+        (("good.py", "--device", "cpu", "--budget", "-5m"), "duration"),
+        (("good.py", "--device", "cpu", "--budget", ""), "duration"),
+        (("good.py", "--device", "cpu", "--max-candidates", "0"), "max_candidates"),
+        (("good.py", "--device", "cpu", "--max-candidates", "many"), "--max-candidates"),
         (("good.py", "--device", "tpu"), "auto, cuda or cpu"),
         (("good.py", "--device", "cpu", "--model", "deepseek:r1"), "only builtin"),
         (("good.py", "--device", "cpu", "--strategy", "luck"), "luck"),
-        (("good.py", "--device", "cpu", "--min-isolation", "T9"), "T0, T1 or T2"),
+        (("good.py", "--device", "cpu", "--min-isolation", "T9"), "min_isolation"),
+        (("good.py", "--device", "cpu", "--seed", "-1"), "seed"),
+        (("good.py", "--device", "cpu", "--parallel", "0"), "parallel"),
         (("good.py", "--device", "cpu", "--set", "S"), "NAME=VALUE"),
         (("good.py", "--device", "cpu", "--set", "Z=1"), "no constant Z"),
         (("good.py", "--device", "cpu", "--set", "S=8", "--set", "S=9"), "twice"),
@@ -155,13 +157,24 @@ def test_a_folder_that_is_held_is_the_machines_fault(folder, capsys):
 
 
 def test_debug_shows_the_traceback_as_well(folder, capsys):
-    assert main(["--debug", "optimize", "good.py", "--budget", "0"]) == 2
+    assert main(["--debug", "optimize", "good.py", "--device", "cpu", "--budget", "0"]) == 2
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_a_real_process_ends_with_the_code_and_one_line(folder):
     ran = subprocess.run(
-        [sys.executable, "-m", "hotloop", "optimize", "good.py", "--budget", "abc", "--json"],
+        [
+            sys.executable,
+            "-m",
+            "hotloop",
+            "optimize",
+            "good.py",
+            "--device",
+            "cpu",
+            "--budget",
+            "abc",
+            "--json",
+        ],
         capture_output=True,
         text=True,
         env=os.environ | {"NO_COLOR": "1"},
@@ -170,7 +183,7 @@ def test_a_real_process_ends_with_the_code_and_one_line(folder):
     assert ran.returncode == 2
     assert ran.stdout == ""
     assert ran.stderr.count("\n") == 1
-    assert ran.stderr.startswith("hotloop: --budget")
+    assert ran.stderr.startswith("hotloop: budget")
 
 
 @pytest.mark.parametrize("args", [["--help"], ["--version"], ["optimize", "--help"]])

@@ -46,9 +46,10 @@ def record(store, number, block, status, *, objective=None, message=""):
     store.conclude(replace(opened, verdict=found, objective=objective, finished_s=1.0))
 
 
-@pytest.fixture
-def run(tmp_path):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
     """Return the folder of a run with two passed attempts and a hostile one."""
+    tmp_path = tmp_path_factory.mktemp("show")
     problem = tmp_path / "relative.py"
     problem.write_text(PROBLEM)
     plan = plan_search(problem, device="cpu", out=tmp_path / "run")

@@ -1,9 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
+from hotloop.core.space import Space
 from hotloop.core.verdict import Status, Tier
 from hotloop.engine import StopReason
 from hotloop.search.tune import TuneStrategy
-from hotloop.testing.fakes import small_latency_ms
+from hotloop.testing.fakes import SMALL_SPACE, FakeGenerator, small_latency_ms
 
 
 class Dies(BaseException):
@@ -128,3 +131,29 @@ def test_restored_verdicts_teach_the_strategy(bench):
     assert len(result.attempts) == 48
     assert len({str(a.point) for a in result.attempts}) == 48
     assert sum(a.verdict.status is Status.PASSED for a in result.attempts) == 45
+
+
+def test_verdicts_of_earlier_sessions_are_not_paid_for_again(bench):
+    class Same(FakeGenerator):
+        def generate(self, info, proposal):
+            return super().generate(info, replace(proposal, point=dict(SMALL_SPACE.complete({}))))
+
+    bench.generator = Same()
+    bench.run(max_candidates=2)
+    again = bench.resumed()
+    result = again.run(max_candidates=5)
+    assert again.verifier.calls == []
+    assert [a.objective for a in result.attempts] == [result.attempts[0].objective] * 5
+
+
+def test_best_is_announced_only_when_it_beats_earlier_sessions(bench):
+    best_first = Space(
+        dimensions=SMALL_SPACE.dimensions,
+        starts=({"BLOCK": 64, "num_warps": 8, "split": False},),
+    )
+    bench.generator = FakeGenerator(best_first)
+    bench.run(max_candidates=1)
+    again = bench.resumed()
+    again.run(max_candidates=9)
+    assert bench.listener.kinds().count("best") == 1
+    assert again.listener.kinds().count("best") == 0

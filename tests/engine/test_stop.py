@@ -1,12 +1,14 @@
 import os
 import signal
 import threading
+import time
 
 import pytest
 
 from hotloop.core.verdict import Tier
 from hotloop.engine import StopFlag, StopReason, interrupts
-from hotloop.testing.fakes import Costs
+from hotloop.engine.lanes import Lanes
+from hotloop.testing.fakes import SMALL_SPACE, Costs
 
 
 def at_verification(number, action):
@@ -50,6 +52,26 @@ def test_the_second_request_stops_without_a_final_tier(bench):
     assert result.reason is StopReason.INTERRUPTED
     assert len(bench.verifier.verified(Tier.FAST)) == 5
     assert bench.verifier.verified(Tier.FINAL) == []
+
+
+def test_stopping_at_once_does_not_wait_for_builds(bench):
+    release = threading.Event()
+    first = SMALL_SPACE.complete(SMALL_SPACE.starts[0])
+
+    def build(candidate):
+        if candidate.pins != first:
+            release.wait(30.0)
+
+    def twice():
+        bench.stop.request()
+        bench.stop.request()
+
+    bench.verifier.on_build = build
+    bench.verifier.on_verify = at_verification(1, twice)
+    began_s = time.monotonic()
+    bench.run()
+    assert time.monotonic() - began_s < Lanes.QUIESCE_S / 2
+    release.set()
 
 
 def test_an_interrupted_run_goes_on(bench):

@@ -18,7 +18,7 @@ BARE = """Please write a fast kernel with a soft cap.
 
 Use from the text what you need, and import nothing else.
 """
-FENCED = """Write an attention kernel for S=2048, head dimension 64, batch size 2 and 8 heads in fp16.
+FENCED = """Write attention for S=2048, head dimension 64, batch size 2 and 8 heads in fp16.
 
 ```python
 import math
@@ -141,7 +141,10 @@ def test_a_model_in_the_text_is_a_kernelbench_problem(tmp_path):
     [
         ("Please write a fast attention kernel.", "nothing can be verified without one"),
         (MODEL.replace("get_inputs", "inputs"), "no `get_inputs\\(\\)`"),
-        ("Use:\n\ndef score_mod(score, b, h, q_idx, kv_idx):\nreturn score\n", "line 4: .* no valid"),
+        (
+            "Use:\n\ndef score_mod(score, b, h, q_idx, kv_idx):\nreturn score\n",
+            "line 3: .* no valid",
+        ),
         (BARE + "\ndef two(score, b, h, q, k):\n    return score\n", "the prompt has cap, two"),
         (BARE.replace("limit * (", "score and ("), "cap line 7: `and`"),
         ("def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx > 0 and h > 0\n", "mask_mod line 3"),

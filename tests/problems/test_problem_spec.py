@@ -75,7 +75,7 @@ def test_name_has_the_folder_only_for_attention(tmp_path):
         ("p.py", CAUSAL.replace("B, H, S, D = 4, 16, 4096, 128", "B, H, S = 1, 1, 8"), "missing D"),
         ("p.py", CAUSAL + "grad = ['q']\n", "backward passes are not in this version"),
         ("p.py", CAUSAL + "workloads = []\n", "attention files have no `workloads`"),
-        ("p.py", MODEL + "grad = ['x']\n", "line 15: backward passes are not in this version"),
+        ("p.py", MODEL + "grad = ['x']\n", "line 14: backward passes are not in this version"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(tmp_path, name, text, message):

@@ -68,7 +68,7 @@ def test_neighbours_are_spared() -> None:
         assert neighbour.poll() is None
     finally:
         victim.wait()
-        neighbour.kill()
+        kill_tree(neighbour.pid, 5.0)
         neighbour.wait()
 
 

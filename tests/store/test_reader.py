@@ -1,9 +1,11 @@
 import os
-import stat
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from hotloop.errors import ForeignRun
+from hotloop.errors import ForeignRun, StoreError
 from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import JOURNAL_FILE, SqliteStore
 from hotloop.testing.fakes import make_problem, make_spec
@@ -48,14 +50,43 @@ def test_leaves_the_folder_as_it_was(folder):
     assert {n: t for n, t in after.items() if n in before} == before
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_reads_a_folder_that_cannot_be_written(folder):
-    folder.chmod(stat.S_IRUSR | stat.S_IXUSR)
+@contextmanager
+def as_nobody():
+    """Give up root's right to write anywhere, for files."""
+    if os.geteuid() != 0:
+        yield
+        return
     try:
-        with RunReader(folder) as reader:
-            assert len(reader.attempts()) == 1
+        os.seteuid(65534)
+    except OSError:
+        pytest.skip("there is no other user here")
+    try:
+        yield
     finally:
-        folder.chmod(stat.S_IRWXU)
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("writer_runs", [True, False])
+def test_reads_a_folder_that_cannot_be_written(writer_runs):
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent) / "run"
+        store = SqliteStore(folder)
+        store.begin(make_spec(make_problem()), make_problem())
+        store.propose(*make_attempt(1))
+        if not writer_runs:
+            store.close()
+        for path in (Path(parent), folder):
+            path.chmod(0o555)
+        try:
+            with as_nobody(), RunReader(folder) as reader:
+                assert len(reader.attempts()) == 1
+                if not writer_runs:
+                    with pytest.raises(StoreError, match="make it writable"):
+                        SqliteStore(folder)
+        finally:
+            for path in (Path(parent), folder):
+                path.chmod(0o755)
+            store.close()
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):

@@ -773,6 +773,21 @@ def host_code_sees_an_sm90_device() -> None:
 
 
 @case
+def code_that_names_its_device_runs() -> None:
+    if torch.cuda.is_available():
+        return
+    linear = torch.nn.Linear(4, 4, device="cuda").to("cuda:0").cuda()
+    x = torch.ones(4, device="cuda", dtype=torch.float32)
+    assert x.is_cuda
+    out = torch.empty_like(linear(x), device=torch.device("cuda"))
+    with torch.cuda.device(x.device):
+        scaled_kernel[(1,)](x.cuda(), out, 2.0, BLOCK=4)
+    torch.cuda.synchronize()
+    same(out, torch.full((4,), 2.0))
+    assert out.device.type == "cpu"
+
+
+@case
 def gluon_is_refused_by_name() -> None:
     from triton.experimental import gluon
 

@@ -23,13 +23,20 @@ def optimize(
     problem: options.Problem,
     model: Annotated[str | None, typer.Option(help="Only builtin in this version.")] = None,
     device: options.Device = "auto",
-    budget: Annotated[str, typer.Option(help="Wall clock: 45s, 15m, 1h30m.")] = "15m",
+    budget: Annotated[
+        str | None, typer.Option(help="Wall clock: 45s, 15m, 1h30m. [default: 15m]")
+    ] = None,
     max_candidates: Annotated[int | None, typer.Option(help="Stop after so many.")] = None,
     set_: options.Set = None,
     data: options.Data = None,
-    strategy: Annotated[str, typer.Option(help="How the schedule space is searched.")] = "tune",
-    seed: Annotated[int, typer.Option(help="Seed of the strategy.")] = 0,
-    min_isolation: options.MinIsolation = "T1",
+    strategy: Annotated[
+        str | None, typer.Option(help="How schedules are searched. [default: tune]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the strategy. [default: 0]")] = None,
+    parallel: Annotated[
+        int | None, typer.Option(help="Builds beside a verification. [default: 2]")
+    ] = None,
+    min_isolation: options.MinIsolation = None,
     out: Annotated[
         Path | None, typer.Option(help="The run's folder; an existing run goes on.")
     ] = None,
@@ -52,6 +59,7 @@ def optimize(
         strategy=strategy,
         seed=seed,
         min_isolation=min_isolation,
+        parallel=parallel,
     )
     for line in summary.opening(plan, is_default_model=model is None):
         output.say(line)

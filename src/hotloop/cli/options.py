@@ -23,7 +23,8 @@ Set = Annotated[
     typer.Option("--set", metavar="K=V,...", help="Replace constants of the problem file."),
 ]
 MinIsolation = Annotated[
-    str, typer.Option(help="T0, T1 or T2: the cage that candidates run in; see SECURITY.md.")
+    str | None,
+    typer.Option(help="T0, T1 or T2: the cage of candidates; see SECURITY.md. [default: T1]"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, text on stderr.")]
 

@@ -114,7 +114,7 @@ def setup_line(progress: Progress) -> str:
     if info is None:
         return "loading"
     where = str(info.environment.get("gpu") or info.device)
-    line = f"ready in {info.setup_s:.1f} s on {where}"
+    line = f"loaded in {info.setup_s:.1f} s on {where}"
     if info.baselines_ms:
         times = ", ".join(f"{n} {ms:.3g} ms" for n, ms in sorted(info.baselines_ms.items()))
         return f"{line}; baselines: {times}"

@@ -9,6 +9,7 @@ from hotloop.core.verdict import Status
 from hotloop.engine import RunResult, StopReason
 from hotloop.plan import BEST_FOLDER, SearchPlan
 from hotloop.problems import describe_sizes
+from hotloop.store.sqlite import JOURNAL_FILE
 
 BUILTIN_NOTICE = (
     "generator: builtin (human-written kernel templates and a tuner; no model, no key). "
@@ -29,7 +30,8 @@ def opening(plan: SearchPlan, *, is_default_model: bool) -> list[str]:
     lines.append(f"problem: {plan.problem.name} ({describe_sizes(plan.problem)})")
     if plan.spec.device == "cpu":
         lines.append("device: cpu: kernels are checked and compiled; nothing is timed here")
-    lines.append(f"run folder: {plan.folder}")
+    earlier = " (going on with an earlier run)" if (plan.folder / JOURNAL_FILE).exists() else ""
+    lines.append(f"run folder: {plan.folder}{earlier}")
     return lines
 
 

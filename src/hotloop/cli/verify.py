@@ -24,7 +24,7 @@ def verify(
     ] = None,
     set_: options.Set = None,
     data: options.Data = None,
-    min_isolation: options.MinIsolation = "T1",
+    min_isolation: options.MinIsolation = None,
     json: options.Json = False,
 ) -> None:
     """Judge CANDIDATE against PROBLEM: compile it, check its numbers, time it."""
@@ -35,7 +35,7 @@ def verify(
         tier=tier,
         settings=options.settings_of(set_),
         data=data,
-        min_isolation=min_isolation,
+        min_isolation=min_isolation or api.DEFAULT_ISOLATION,
     )
     Output(as_json=json).result(verdict, verdict_text(verdict))
     raise typer.Exit(0 if verdict.passed else 1)

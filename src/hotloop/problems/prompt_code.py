@@ -19,7 +19,8 @@ _DEF = re.compile(r"\s*(?:async\s+)?def\s+\w+\s*\(")
 _START = re.compile(
     r"\s*(?:@\w|def\s+\w+\s*\(|class\s+\w+\s*[(:]|import\s+\w|from\s+[\w.]+\s+import\b)"
 )
-_CONSTANT = re.compile(r"\s*[A-Za-z_]\w*\s*=\s*[^=\s]")
+# `S = 8192.` ends a sentence, it is no float.
+_CONSTANT = re.compile(r"\s*[A-Za-z_]\w*\s*=\s*[^=\s](?:.*[^.,;:\s])?\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def _parse(lines: Sequence[str], offset: int) -> list[Statement] | None:
     """Return the statements of a block that starts at 0-based line `offset`; None if no Python."""
     source = _dedent(lines)
     try:
-        tree = ast.parse("\n".join(source))
+        tree = ast.parse("\n" * offset + "\n".join(source))
     except (SyntaxError, ValueError):
         return None
     statements = []
@@ -158,16 +159,15 @@ def _parse(lines: Sequence[str], offset: int) -> list[Statement] | None:
         first = min([node.lineno, *(d.lineno for d in decorators)])
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         binds = frozenset(bound_names(ast.Module([node], [])))
-        text = tuple(source[first - 1 : node.end_lineno])
-        statements.append(Statement(node, offset + first, text, binds, frozenset(names)))
+        text = tuple(source[first - 1 - offset : (node.end_lineno or first) - offset])
+        statements.append(Statement(node, first, text, binds, frozenset(names)))
     return statements
 
 
 def _refuse(lines: Sequence[str], offset: int, name: str) -> None:
     try:
-        ast.parse("\n".join(_dedent(lines)))
+        ast.parse("\n" * offset + "\n".join(_dedent(lines)))
     except SyntaxError as exc:
-        line = offset + (exc.lineno or 1)
         raise ConfigError(
-            f"{name} line {line}: the function in the prompt is no valid Python: {exc.msg}"
+            f"{name} line {exc.lineno}: the function in the prompt is no valid Python: {exc.msg}"
         ) from exc

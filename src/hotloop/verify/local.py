@@ -36,9 +36,23 @@ class LocalVerifier:
     """Implements `core.protocols.Verifier` with a judge process on this machine."""
 
     def __init__(
-        self, device: str, *, min_isolation: str = "T1", log_path: Path | None = None
+        self, device: str, *, min_isolation: str = "T1", log_path: Path | None = None,
+        call_timeout_s: float | None = None,
     ) -> None:
+        """Choose the isolation tier; the judge starts with the first `load`.
+
+        Args:
+            device: `cuda` or `cpu`.
+            min_isolation: `T0`, `T1` or `T2`; less is an error.
+            log_path: file that the judge's standard error is appended to.
+            call_timeout_s: deadline of one call of a candidate; None for the device's own.
+
+        Raises:
+            ConfigError: the tier's name is unknown.
+            SandboxUnavailable: this machine cannot give the tier.
+        """
         self.device = device
+        self._call_timeout_s = call_timeout_s
         self._tier = choose_tier(min_isolation)
         self._log: IO[bytes] | int = subprocess.DEVNULL
         if log_path is not None:
@@ -81,9 +95,11 @@ class LocalVerifier:
         if self._judge is not None:
             return
         env = {k: os.environ[k] for k in _KEPT_VARIABLES if k in os.environ}
-        command = [sys.executable, "-m", "hotloop.worker.judge"]
+        command = [sys.executable, "-P", "-m", "hotloop.worker.judge"]
         self._judge = JudgeProcess(command, env, self._log)
-        hello = self._ask("hello", {"device": self.device, "tier": self._tier}, HELLO_S)
+        hello = self._ask("hello", {
+            "device": self.device, "tier": self._tier, "call_timeout_s": self._call_timeout_s,
+        }, HELLO_S)
         self.environment = hello["environment"]
 
     def _ask(self, method: str, params: dict[str, Any], timeout_s: float) -> Any:

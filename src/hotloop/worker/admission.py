@@ -24,29 +24,42 @@ def admitted(reference: ModelReference) -> tuple[tuple[str, ...], frozenset[str]
     """Return the profiles that apply, and those whose outputs must be exact.
 
     Raises:
-        ProblemError: the reference fails on its own inputs.
+        ProblemError: the reference fails on its own inputs, or no profile is left.
     """
-    kept = []
-    for profile in inputs.PROFILES:
-        reason = _unfit(reference, profile)
-        if reason is None:
-            kept.append(profile)
-        else:
+    refused: dict[str, str] = {}
+    profiles = applicable(reference)
+    for profile in profiles:
+        reason = _trial_of(reference, profile)
+        if reason is not None:
+            refused[profile] = reason
             reference.note(f"value profile {profile!r} left out: {reason}")
-    return tuple(kept), frozenset(kept) & {"integers"}
+    kept = tuple(p for p in profiles if p not in refused)
+    if not kept:
+        raise ProblemError(
+            "no values can tell a right result from a wrong one: "
+            + "; ".join((*reference.degenerate(), *(f"{p}: {r}" for p, r in refused.items())))
+        )
+    return kept, frozenset(kept) & {"integers"}
 
 
-def _unfit(reference: ModelReference, profile: str) -> str | None:
-    if profile == "shipped":
-        return _trial(reference, profile)
-    free = [s is not None for s in reference.sources]
+def applicable(reference: ModelReference) -> tuple[str, ...]:
+    """Return the profiles that make sense for the reference's inputs and operations."""
+    free = [source is not None for source in reference.sources]
     if reference.census.asserts:
-        return f"{', '.join(reference.census.asserts)} accepts only a range of values"
-    if not any(free) and not (profile == "normal" and reference.constant_names):
-        return "the inputs have a structure that must be kept"
+        reference.note(
+            f"only the file's own values are used: {', '.join(reference.census.asserts)} accepts "
+            "only a range of values"
+        )
+        return ("shipped",)
+    if not any(free):
+        reference.note("only the file's own inputs are used: they have a structure to be kept")
+        return ("shipped", "normal") if reference.constant_names else ("shipped",)
+    profiles = ("shipped", "normal", "positive_mean", "large")
+    return (*profiles, "integers") if reference.census.multilinear and all(free) else profiles
+
+
+def _trial_of(reference: ModelReference, profile: str) -> str | None:
     if profile == "integers":
-        if not (reference.census.multilinear and all(free)):
-            return "sums are exact only where products are all there is"
         return _trial_exact(reference)
     if profile == "large":
         return _trial_large(reference)

@@ -23,6 +23,7 @@ import torch
 ALIGN_BYTES = 512
 GAP_BYTES = 4096
 GAP_PATTERN = 0xA5
+GRANULE_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +216,8 @@ class _DeviceMemory:
 def _create_device(size_bytes: int) -> Arena:
     torch.cuda.init()
     torch.cuda.current_stream().synchronize()  # the primary context is current from here on
+    # Whole driver granules: a handle names the granule, and nothing else may lie in ours.
+    size_bytes = -(-size_bytes // GRANULE_BYTES) * GRANULE_BYTES
     pointer = ctypes.c_uint64()
     code = _driver().cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size_bytes))
     if code == 2:  # CUDA_ERROR_OUT_OF_MEMORY

@@ -45,7 +45,7 @@ class AttentionBaselines:
             return ("eager",)
         if reference.mods.sigmoid:
             return baselines.SIGMOID_BASELINES
-        if self._vendor_form() is None:
+        if self.vendor_form() is None:
             return tuple(n for n in baselines.ATTENTION_BASELINES if n not in _VENDOR)
         return baselines.ATTENTION_BASELINES
 
@@ -137,7 +137,7 @@ class AttentionBaselines:
             torch.tensor(list(heads), device=device), q, kv,
         )
 
-    def _vendor_form(self) -> str | None:
+    def vendor_form(self) -> str | None:
         """Return `full` or `causal` if the vendor kernels compute this attention, else None."""
         mods, s = self._reference.mods, self._reference.sizes
         if mods.score_mod is not None or mods.sigmoid:
@@ -154,7 +154,7 @@ class AttentionBaselines:
 
     def _vendor(self, name: str, draw: Draw) -> Callable[[], Any]:
         q, k, v = draw.inputs
-        causal = self._vendor_form() == "causal"
+        causal = self.vendor_form() == "causal"
 
         def call() -> Any:
             with sdpa_kernel(_VENDOR[name]):

@@ -103,9 +103,12 @@ def _dtype(problem: Problem, value: Any) -> torch.dtype:
 
 
 def _wrong(problem: Problem, name: str, message: str) -> ProblemError:
-    """Return the error with the line that assigns `name`, if one does."""
+    """Return the error with the line that assigns `name` last, if one does."""
+    line = None
     for statement in ast.parse(problem.source).body:
-        names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
-        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and name in names:
-            return ProblemError(f"{problem.name} line {statement.lineno}: {message}")
-    return ProblemError(f"{problem.name}: {message}")
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
+        if any(isinstance(n, ast.Name) and n.id == name for t in targets for n in ast.walk(t)):
+            line = statement.lineno
+    where = problem.name if line is None else f"{problem.name} line {line}"
+    return ProblemError(f"{where}: {message}")

@@ -63,6 +63,7 @@ class AttentionReference(Reference):
         self.mods = Mods(
             loaded.score_mod, loaded.mask_mod, s.scale, sigmoid=s.normalize == "sigmoid"
         )
+        self._masked = masked_score(self.mods)  # one object: torch traces each function anew
         self.flops = 4.0 * s.B * s.H * s.S * s.Skv * s.D
         self._home = self._buffers(NOMINAL_SEED, timed=True)
         self._flex_scores_float32 = self.mods.sigmoid or flex_keeps_float32_scores(self.device)
@@ -71,6 +72,8 @@ class AttentionReference(Reference):
         self._baselines = AttentionBaselines(self)
         self._compiles = self.device == "cuda"
         nominal = self.draw(NOMINAL_SEED, "normal", timed=True)
+        # the golden first: it runs the modifications as plain Python, so errors name their line
+        self._degenerate = self._degenerate_reasons(nominal)
         outputs = self.eager(nominal)
         self._specs = (
             tuple(tensor_spec(n, t) for n, t in zip("qkv", nominal.inputs, strict=True)),
@@ -78,9 +81,11 @@ class AttentionReference(Reference):
             tuple(tensor_spec(n, t) for n, t in nominal.state.items()),
         )
         self.io_bytes = nbytes([*nominal.inputs, *nominal.state.values(), *outputs])
-        self._degenerate = self._degenerate_reasons(nominal)
         del nominal, outputs
         self.profiles = tuple(p for p in PROFILES if self._admit(p))
+        if not self.profiles:
+            reasons = "; ".join(self.notes)
+            raise ProblemError(f"no values can tell a right result from a wrong one: {reasons}")
 
     def draw(self, seed: int, profile: str, *, timed: bool = False) -> Draw:
         """Draw q, k, v and the captured tensors; timed draws use the file's `buffer_seed`."""
@@ -169,17 +174,11 @@ class AttentionReference(Reference):
 
     def degenerate(self) -> tuple[str, ...]:
         """Return why a constant would pass."""
-        lost = () if self.profiles else ("no value profile can tell a right result from a wrong",)
-        return (*self._degenerate, *lost)
-
-    def note(self, text: str) -> None:
-        """Add a note once."""
-        if text not in self.notes:
-            self.notes.append(text)
+        return self._degenerate
 
     def flex(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Run uncompiled FlexAttention; masks are folded into the scores, which needs no blocks."""
-        return uncompiled_flex(q, k, v, self.mods)
+        """Run uncompiled FlexAttention on the problem's modifications."""
+        return uncompiled_flex(q, k, v, self._masked, self.mods.scale)
 
     @contextmanager
     def bound(self, state: dict[str, Tensor]) -> Iterator[None]:
@@ -257,8 +256,8 @@ class AttentionReference(Reference):
         return ()
 
 
-def uncompiled_flex(q: Tensor, k: Tensor, v: Tensor, mods: Mods) -> Tensor:
-    """Run torch's uncompiled FlexAttention with the mask folded into the score."""
+def masked_score(mods: Mods) -> Callable[..., Tensor]:
+    """Return a score_mod that applies score_mod and mask_mod: masked scores are -inf."""
     score_mod, mask_mod = mods.score_mod, mods.mask_mod
 
     def masked(score: Tensor, b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
@@ -267,8 +266,15 @@ def uncompiled_flex(q: Tensor, k: Tensor, v: Tensor, mods: Mods) -> Tensor:
             return out
         return torch.where(mask_mod(b, h, q_idx, kv_idx), out, float("-inf"))
 
+    return masked
+
+
+def uncompiled_flex(
+    q: Tensor, k: Tensor, v: Tensor, masked: Callable[..., Tensor], scale: float
+) -> Tensor:
+    """Run torch's uncompiled FlexAttention; `masked` is of `masked_score`."""
     return flex_attention(
-        q, k, v, score_mod=masked, scale=mods.scale, enable_gqa=q.shape[1] != k.shape[1]
+        q, k, v, score_mod=masked, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
     )
 
 
@@ -284,5 +290,5 @@ def flex_keeps_float32_scores(device: str) -> bool:
     k[0, 0, :, 0], k[0, 0, 0, 1], k[0, 0, 1, 1] = 64, 36, 36.25
     v[0, 0, 0, :], v[0, 0, 1, :] = -1, 1
     with quiet(), torch.no_grad():
-        out = uncompiled_flex(q, k, v, Mods(None, None, 1.0))
+        out = uncompiled_flex(q, k, v, masked_score(Mods(None, None, 1.0)), 1.0)
     return abs(float(out[0, 0, 0, 0]) - 0.1244) < 0.03

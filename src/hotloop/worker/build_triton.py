@@ -69,6 +69,7 @@ def build(
             "interpreter; start the compile lane with the variable unset"
         )
     os.environ.pop("TRITON_INTERPRET", None)  # Triton reads it again at each `@triton.jit`
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # torch's guards then find no device to switch to
     answer: dict[str, Any] = {"status": "ok"}
     with fake_cuda(), recording(max_configs=max_configs) as recorder:
         try:

@@ -19,7 +19,7 @@ MOVES = frozenset({
     "squeeze", "clone", "contiguous", "slice", "select", "cat", "stack", "split", "as_strided",
     "alias", "detach", "_reshape_alias", "triu", "tril", "unbind",
 })
-ASSERTING = frozenset({"binary_cross_entropy", "multinomial", "bernoulli", "bernoulli_"})
+ASSERTING = frozenset({"binary_cross_entropy", "multinomial", "bernoulli"})
 """Operations that check their arguments' range with a device-side assertion."""
 
 

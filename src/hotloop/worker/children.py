@@ -54,10 +54,12 @@ class Zygote:
         ours, theirs = Channel.pair()
         env = sandbox.scrubbed_environment(str(folder))
         env["TMPDIR"] = str(folder)  # the temporary folder of a cage is made on entry
+        if os.environ.get("PYTHONPATH"):
+            env["PYTHONPATH"] = os.environ["PYTHONPATH"]
         if interpret:
             env["TRITON_INTERPRET"] = "1"
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "hotloop.worker.zygote", str(theirs.fileno())],
+            [sys.executable, "-P", "-W", "ignore", "-m", "hotloop.worker.zygote", str(theirs.fileno())],
             env=env, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, start_new_session=True,
         )

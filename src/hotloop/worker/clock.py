@@ -75,6 +75,9 @@ class CuptiClock:
         self._cupti = cupti
         self._flusher = Flusher()
         self._records: list[tuple[int, int, str]] = []
+        self._copy_names = {
+            int(cupti.ActivityKind.MEMCPY): "memcpy", int(cupti.ActivityKind.MEMSET): "memset",
+        }
         cupti.activity_register_callbacks(self._give_buffer, self._take_buffer)
         for kind in (
             cupti.ActivityKind.CONCURRENT_KERNEL,
@@ -88,8 +91,9 @@ class CuptiClock:
         return 1 << 20, 0  # bytes, and no limit on the records in it
 
     def _take_buffer(self, activities: list[Any]) -> None:
+        # An exception in this callback would be lost in CUPTI's C code, and the record with it.
         for activity in activities:
-            name = getattr(activity, "name", None) or activity.kind.name.lower()
+            name = self._copy_names.get(int(activity.kind)) or activity.name
             self._records.append((activity.start, activity.end, name))
 
     def measure(self, call: Callable[[], Any]) -> tuple[Any, Span]:

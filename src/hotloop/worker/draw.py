@@ -59,6 +59,11 @@ class Reference(ABC):
         self.notes = []
         self.prepare_ms = {}
 
+    def note(self, text: str) -> None:
+        """Add a note once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
     @abstractmethod
     def draw(self, seed: int, profile: str, *, timed: bool = False) -> Draw:
         """Draw inputs and parameters; the same seed and profile give the same values."""

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from triton.backends.compiler import GPUTarget
 
 SHARED_MEMORY_OPTIN_BYTES = 227 * 1024
@@ -97,6 +98,38 @@ def device_queries() -> dict[str, Callable[..., Any]]:
         "is_bf16_supported": lambda *_, **__: True,
         "is_current_stream_capturing": lambda: False,
     }
+
+
+class CudaMeans(TorchFunctionMode):
+    """Reads the device `cuda` in calls of torch as another one.
+
+    Args:
+        device: the device that is meant.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self._device = device
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Replace device arguments, and `tensor.cuda()` by a move."""
+        if func is torch.Tensor.cuda:
+            return args[0].to(self._device)
+        named = {name: self._meant(value) for name, value in (kwargs or {}).items()}
+        return func(*(self._meant(value) for value in args), **named)
+
+    def _meant(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._device if value == "cuda" or value.startswith("cuda:") else value
+        if isinstance(value, torch.device) and value.type == "cuda":
+            return self._device
+        return value
 
 
 @contextmanager

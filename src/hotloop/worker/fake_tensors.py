@@ -17,9 +17,8 @@ from typing import Any
 
 import torch
 from torch._subclasses import fake_tensor as _fake
-from torch.overrides import TorchFunctionMode
 
-from hotloop.worker.fake_device import device_queries, replaced
+from hotloop.worker.fake_device import CudaMeans, device_queries, replaced
 
 NEEDS_DATA: tuple[type[Exception], ...] = (
     _fake.DataDependentOutputException,
@@ -55,7 +54,7 @@ def fake_cuda() -> Iterator[None]:
         stack.enter_context(replaced(torch.nn.Module, {"_apply": _make_apply()}))
         stack.enter_context(replaced(torch.cuda, queries))
         stack.enter_context(_fake.FakeTensorMode(allow_non_fake_inputs=True))
-        stack.enter_context(_OneCudaDevice())
+        stack.enter_context(_FakeCudaDevice())
         yield
 
 
@@ -112,8 +111,11 @@ class _Addresses:
         return base
 
 
-class _OneCudaDevice(TorchFunctionMode):
+class _FakeCudaDevice(CudaMeans):
     """Reads `cuda` as `cuda:0`, so that torch never asks a driver for the current device."""
+
+    def __init__(self) -> None:
+        super().__init__(_DEVICE)
 
     def __torch_function__(
         self,
@@ -122,20 +124,9 @@ class _OneCudaDevice(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        kwargs = kwargs or {}
-        if func is torch.Tensor.cuda:
-            return args[0].to(_DEVICE)
         if getattr(func, "__module__", "") == "torch.nn.init":
-            return args[0] if args else kwargs["tensor"]  # there are no values to set
-        named = {name: _indexed(value) for name, value in kwargs.items()}
-        return func(*(_indexed(value) for value in args), **named)
-
-
-def _indexed(value: Any) -> Any:
-    if value == "cuda" if isinstance(value, str) else isinstance(value, torch.device):
-        device = torch.device(value)
-        return _DEVICE if device.type == "cuda" else value
-    return value
+            return args[0] if args else (kwargs or {})["tensor"]  # there are no values to set
+        return super().__torch_function__(func, types, args, kwargs)
 
 
 def _make_apply() -> Callable[..., torch.nn.Module]:

@@ -28,7 +28,7 @@ from triton.runtime import interpreter as _stock
 from triton.runtime.autotuner import Autotuner
 
 from hotloop.worker import interpreter_reduce, interpreter_syntax
-from hotloop.worker.fake_device import TargetDriver, device_queries, run_untimed
+from hotloop.worker.fake_device import CudaMeans, TargetDriver, device_queries, run_untimed
 from hotloop.worker.interpreter_builder import GpuLikeBuilder
 from hotloop.worker.interpreter_handles import UnsupportedInInterpreterError
 from hotloop.worker.interpreter_memory import OutOfBoundsError, Region
@@ -276,3 +276,6 @@ def _install_device_queries() -> None:
         if name != "device_count":  # torch itself asks this one before it touches a GPU
             setattr(torch.cuda, name, function)
     triton.testing.do_bench = run_untimed
+    # A candidate may name the device it is written for; here its tensors are in host memory.
+    CudaMeans(torch.device("cpu")).__enter__()
+    torch.Tensor.is_cuda = property(lambda self: True)

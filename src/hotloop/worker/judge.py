@@ -25,7 +25,7 @@ from hotloop.errors import ConfigError, HotloopError, InfraError
 from hotloop.worker.builds import Builds, signature_of
 from hotloop.worker.device import check_device, environment
 from hotloop.worker.session import Session
-from hotloop.worker.verification import Verification, release_memory
+from hotloop.worker.verification import CALL_TIMEOUT_S, Verification, release_memory
 from hotloop.worker.workroom import Workroom
 
 
@@ -36,6 +36,7 @@ class Judge:
         self._room: Workroom | None = None
         self._session: Session | None = None
         self._builds: Builds | None = None
+        self._call_timeout_s = 0.0
         self._ready = threading.Event()
         """Set once a problem is loaded: builds that arrive early wait for it."""
 
@@ -47,6 +48,7 @@ class Judge:
         if device == "cuda":
             gpu = int(os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or 0)
         self._room = Workroom(device, tier=params["tier"], gpu=gpu)
+        self._call_timeout_s = params["call_timeout_s"] or CALL_TIMEOUT_S[device]
         return {"protocol": PROTOCOL_VERSION, "environment": environment(device, params["tier"])}
 
     def load(self, params: dict[str, Any]) -> Any:
@@ -74,7 +76,10 @@ class Judge:
             raise ConfigError("expected a loaded problem before the first candidate")
         candidate = from_json(Candidate, params["candidate"])
         tier = Tier(params["tier"])
-        verification = Verification(self._session, self._workroom(), self._builds, candidate)
+        verification = Verification(
+            self._session, self._workroom(), self._builds, candidate,
+            call_timeout_s=self._call_timeout_s,
+        )
         verdict = verification.run(tier)
         if not (tier is Tier.FAST and verdict.passed):  # a passed one may come back for its final
             self._builds.discard(candidate.id)

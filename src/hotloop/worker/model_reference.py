@@ -189,19 +189,13 @@ class ModelReference(Reference):
         return self._specs
 
     def degenerate(self) -> tuple[str, ...]:
-        """Return why the shipped problem can be faked."""
-        lost = () if self.profiles else ("no value profile can tell a right result from a wrong",)
-        return (*self._degenerate, *lost)
+        """Return why a constant would pass on the shipped values, or why nothing can."""
+        return self._degenerate
 
     def run_with_seed(self, draw: Draw, seed: int) -> Outputs:
         """Run eager on a draw with another seed for random operations inside."""
         with applied(self.precision):
             return self._runner.run(draw.state, draw.inputs, seed)
-
-    def note(self, text: str) -> None:
-        """Add a note once."""
-        if text not in self.notes:
-            self.notes.append(text)
 
     def _draw_inputs(self, seed: int) -> tuple[Any, Any]:
         get_inputs = self.loaded.get_inputs

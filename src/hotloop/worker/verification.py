@@ -39,8 +39,10 @@ class Verification:
     """One candidate on its way up the ladder."""
 
     def __init__(
-        self, session: Session, room: Workroom, builds: Builds, candidate: Candidate
+        self, session: Session, room: Workroom, builds: Builds, candidate: Candidate, *,
+        call_timeout_s: float,
     ) -> None:
+        self._call_timeout_s = call_timeout_s
         self._session = session
         self._room = room
         self._builds = builds
@@ -121,7 +123,7 @@ class Verification:
         books = [view.fresh_book()] if final else [view.book]
         self._checks += [f"correctness:{view.workload.name}", "inputs_unmodified", "repeats"]
         try:
-            stage.run(books, CALL_TIMEOUT_S[self._session.device])
+            stage.run(books, self._call_timeout_s)
         finally:
             self._correctness = Correctness(
                 cases=tuple(stage.results), deterministic=stage.deterministic

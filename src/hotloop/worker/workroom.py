@@ -104,7 +104,9 @@ class Workroom:
     def _cage(
         self, folder: Path, *, gpu: int | None, limits: sandbox.Limits
     ) -> sandbox.CageSpec:
-        paths = sandbox.default_paths(gpu)
+        # Packages named by PYTHONPATH, never the current folder: the problem may lie there.
+        packages = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+        paths = sandbox.default_paths(gpu, extra_read=[os.path.abspath(p) for p in packages])
         return sandbox.CageSpec(
             tier=sandbox.Tier(self.tier), work_dir=str(folder), read_paths=paths.read,
             write_paths=paths.write, gpu=gpu, drop_uid=self._uid, limits=limits,

@@ -12,6 +12,8 @@ candidate may know arrives over its control socket.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import select
 import signal
@@ -32,6 +34,7 @@ def main() -> None:
     channel = Channel(socket.socket(fileno=fd))
     _import_heavy(interpret)
     sandbox.become_subreaper()
+    gc.freeze()  # a collection in a child would copy every page of the imports
     threads = threading.active_count()
     channel.send({"ready": True, "threads": threads, "kernel_threads": _kernel_threads()})
     _serve(channel)
@@ -46,6 +49,8 @@ def _import_heavy(interpret: bool) -> None:
     from hotloop.worker import candidate, lane, replay_host  # noqa: F401
 
     torch.set_num_threads(1)
+    with contextlib.suppress(ImportError):  # optional: a kernel clock better than events
+        import cupti.cupti  # noqa: F401
     if interpret:
         from hotloop.worker import interpreter
 
@@ -129,8 +134,6 @@ def _run_child(message: dict[str, Any], fds: list[int]) -> int:
     tempfile.tempdir = None  # the zygote's own may have been looked up by an import
     spec = sandbox.CageSpec.from_json(message["cage"])
     os.chdir(spec.work_dir)
-    if spec.tier is sandbox.Tier.NAMESPACES:
-        sandbox.enter_namespaces(spec)
     report = sandbox.enter(spec, keep_fds=(0, 1, 2, control, *rest))
     channel = Channel(socket.socket(fileno=control))
     channel.send({"cage": report.to_json()})

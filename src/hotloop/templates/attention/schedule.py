@@ -86,7 +86,8 @@ def _structure_dimensions(plan: AttentionPlan) -> list[Dimension]:
 def _precision_dimensions(plan: AttentionPlan) -> list[Dimension]:
     dimensions: list[Dimension] = []
     if plan.uses_tanh:
-        dimensions.append(Dimension(name="tanh", choices=("approx", "exp2", "exact")))
+        fast = () if plan.spec.dtype == "float32" else ("approx",)
+        dimensions.append(Dimension(name="tanh", choices=(*fast, "exp2", "exact")))
     if plan.can_skip_running_max:
         dimensions.append(Dimension(name="running_max", choices=("online", "none")))
     if plan.spec.dtype == "float32":

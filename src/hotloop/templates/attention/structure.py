@@ -122,7 +122,6 @@ def loop_values(
     if plan.mask is None:
         has_gap = False
     map_pointers = _map_pointers(tiles, is_sorted=point.get("row_order") == "sorted")
-    groups, group = _map_grouping(plan)
     calls = _calls(plan, tile, tiles, shared, has_gap=has_gap)
     return {
         "has_gap": has_gap,
@@ -133,8 +132,7 @@ def loop_values(
         "calls": calls,
         "pointers": [f"{name}_ptr" for name in map_pointers] + pointers,
         "arguments": [f"self.{n}" for n in (*map_pointers, *main.buffers)],
-        "map_groups": groups,
-        "map_group": group,
+        "groups": _map_groups(plan),
         "map_tensors": [f"self.{n}" for n in map_pointers if n != "row_order"],
         "map_buffers": [f"self.{n}" for n in (tile_map.buffers if tile_map else ())],
         "map_results": ["ranges_ptr"] if tiles == "ranges" else ["counts_ptr", "lists_ptr"],
@@ -153,14 +151,28 @@ def _walk_names(tiles: str, *, has_gap: bool) -> list[str]:
     return ["gap_at", "gap"] if has_gap else []
 
 
-def _map_grouping(plan: AttentionPlan) -> tuple[str, str]:
-    """Return how many maps there are, for the host, and which is a program's, for the kernel."""
+@dataclass(frozen=True, slots=True)
+class MapGroups:
+    """Which heads share a map of the tiles: those between which the mask does not differ."""
+
+    count: str
+    """How many maps there are, for the host."""
+    of_program: str
+    """Which map a program of the main kernel reads."""
+    index_lines: tuple[str, ...]
+    """Batch and head from `group`, for the kernel that makes the maps."""
+
+
+def _map_groups(plan: AttentionPlan) -> MapGroups:
     by_batch, by_head = (axis in plan.mask_axes for axis in ("batch", "head"))
     if by_batch and by_head:
-        return "(B.value * H.value)", "batch_head"
+        lines = ("batch = group // H", "head = group % H")
+        return MapGroups("(B.value * H.value)", "batch_head", lines)
     if by_batch:
-        return "B.value", "batch"
-    return ("H.value", "head") if by_head else ("1", "0")
+        return MapGroups("B.value", "batch", ("batch = group",))
+    if by_head:
+        return MapGroups("H.value", "head", ("head = group",))
+    return MapGroups("1", "0", ())
 
 
 def _bound_lines(tiles: str, main: Expressions, tile: Tile) -> list[str]:
