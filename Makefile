@@ -1,7 +1,7 @@
 # Every target sets up what it needs: `make demo` on a fresh machine is enough.
 #
-# PYTHON=/path/to/python uses that interpreter as it is (torch, triton and the other
-# dependencies have to be there) and installs nothing.
+# PYTHON=/path/to/python uses that interpreter as it is (torch, triton and the other dependencies
+# have to be there) and installs nothing.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -9,6 +9,7 @@ SHELL := bash
 .SUFFIXES:
 
 VENV := .venv
+METADATA := build/metadata
 comma := ,
 EXTRAS := dev$(if $(shell command -v nvidia-smi),$(comma)gpu)
 # Without a GPU: float32, because Triton's plain interpreter is wrong in half precision.
@@ -16,8 +17,8 @@ DEMO_SIZES := $(if $(shell command -v nvidia-smi),,--set dtype=float32)
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 ifdef PYTHON
-  RUN := PYTHONPATH=src $(PYTHON)
-  READY :=
+  RUN := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/$(METADATA) $(PYTHON)
+  READY := $(METADATA)/.ready
 else
   RUN := $(VENV)/bin/python
   READY := $(VENV)/.ready
@@ -26,7 +27,7 @@ endif
 .PHONY: help venv demo test test-slow test-gpu check bench-attention bench-verify readme clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/:/' | column -t -s:
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (torch==2.13.0 and the rest of constraints.txt)"
@@ -36,6 +37,10 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	done; \
 	[ -x $(VENV)/bin/python ] || { echo "expected Python 3.11 or newer on PATH; install it, or give PYTHON=" >&2; exit 1; }
 	@$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	@touch $@
+
+$(METADATA)/.ready: pyproject.toml scripts/entry_points.py
+	@$(PYTHON) scripts/entry_points.py $(METADATA)
 	@touch $@
 
 venv: $(READY)  ## create .venv with the pinned versions
@@ -73,4 +78,4 @@ readme: $(READY)  ## write the README's table and picture from benchmarks/result
 	@$(RUN) benchmarks/readme.py
 
 clean:  ## remove caches and the environment
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(METADATA) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,115 +1,162 @@
 """Tune and time the attention problems with the built-in generator; write a results file.
 
-    python benchmarks/attention.py [--budget 60s] [--only causal,relative] [--sizes S=4096,D=128]
+    make bench-attention                        all twelve rows, all GPUs of this machine
+    python -m benchmarks.attention --rows full,causal-64 --seconds 500 --reference times.json
 
-Needs an NVIDIA GPU. Each problem is a run of its own under `runs/bench-attention`, so the same
-command goes on where it was stopped; the results file is rewritten after each problem.
+Each row is one `hotloop optimize` in a process of its own with one GPU; the GPUs take the rows in
+turn. The results file is rewritten after each row. Rows that it holds of the same commit are kept,
+so a benchmark that was cut by `--seconds` goes on with the same command.
+
+`--device cpu` only tries the path: nothing is timed there, and no results file is written.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from results_file import RESULTS, ROOT, write_results
+from benchmarks.attention_run import Case, RunOptions, measure
+from benchmarks.attention_table import add_reference, smoke_table, summarise, table
+from benchmarks.gpu_pool import gpu_slug, run_jobs, visible_gpus
+from benchmarks.results_file import RESULTS, ROOT, Row, commit, rows_of, write_results
 
-import hotloop
-from hotloop.core.record import to_json
-from hotloop.engine import RunResult
-from hotloop.problems import describe_sizes, parse_settings
-from hotloop.verify.devices import find_device, gpu_names
-
-PROBLEMS = ROOT / "examples" / "attention"
-SIZES = ("S=4096,D=128", "S=4096,D=64", "S=16384,D=128")
-"""Sequence lengths and head sizes that each problem is tuned at; the rest is the file's own."""
-BASELINE = "flex"
+VARIANTS = ("full", "causal", "relative", "alibi", "document", "softcap")
+CASES = tuple(Case(variant, D) for D in (64, 128) for variant in VARIANTS)
+DEFAULT_BUDGET = "45s"
+STOP_SPARE_S = 30.0
+"""Before the end of `--seconds`: what still runs needs this long to drain."""
+ROW_S = 90.0
+"""No row is started with less than this left: set-up and tuning take longer anyway."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run every problem at every size; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--budget", default="120s", help="for each problem and size")
-    parser.add_argument("--only", default="", help="names of problems, with commas")
-    parser.add_argument("--sizes", action="append", help="--set of one size; may be repeated")
+    """Run what is missing; return 0 when every row asked for was measured."""
+    args = _parse(argv)
+    try:
+        cases = select(args.rows)
+    except ValueError as exc:
+        print(f"attention: {exc}", file=sys.stderr)
+        return 2
+    if args.device == "cpu":
+        return _smoke(cases, args)
+    return Benchmark(args).run(cases)
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", default="", help="such as full,causal-64; by default all twelve")
+    parser.add_argument("--budget", default=DEFAULT_BUDGET, help="of each row's search")
+    parser.add_argument("--seconds", type=float, default=None, help="wall clock for all of it")
+    parser.add_argument("--gpus", type=int, default=None, help="how many; by default all")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--reference", type=Path, help="times of flex and plain Triton, as JSON")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "bench-attention")
-    parser.add_argument("--out", type=Path, default=None)
-    args = parser.parse_args(argv)
-    find_device("cuda")
-    wanted = set(filter(None, args.only.split(",")))
-    files = [p for p in sorted(PROBLEMS.glob("*.py")) if not wanted or p.stem in wanted]
-    rows: list[dict[str, Any]] = []
-    environment: dict[str, Any] = {}
-    for sizes in args.sizes or SIZES:
-        for path in files:
-            row, found = measure(path, sizes, budget=args.budget, runs=args.runs)
-            rows.append(row)
-            environment = found or environment
+    parser.add_argument("--out", type=Path, help="by default benchmarks/results/attention_GPU.json")
+    return parser.parse_args(argv)
+
+
+def select(rows: str) -> list[Case]:
+    """Return the cases of `full,causal-64`; all for an empty text.
+
+    Raises:
+        ValueError: a name is no variant and no row.
+    """
+    names = [name.strip() for name in rows.split(",") if name.strip()]
+    known = {*VARIANTS, *(case.key for case in CASES)}
+    for name in names:
+        if name not in known:
+            raise ValueError(f"--rows: expected names of {', '.join(sorted(known))}; got {name!r}")
+    return [c for c in CASES if not names or c.variant in names or c.key in names]
+
+
+class Benchmark:
+    """The rows so far, in one results file."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self._gpus = visible_gpus(args.gpus)
+        self._path = args.out or RESULTS / f"attention_{gpu_slug()}.json"
+        self._commit = commit()
+        self._rows = {row["row"]: row for row in rows_of(self._path, self._commit)}
+        self._lock = threading.Lock()
+        limit_s = args.seconds if args.seconds is not None else float("inf")
+        self._start = time.monotonic()
+        self._end = self._start + limit_s
+
+    def run(self, cases: Sequence[Case]) -> int:
+        """Measure the cases that are missing, print the table."""
+        missing = [case for case in cases if case.key not in self._rows]
+        # Those with the longest set-up first, so that no GPU is left alone with one at the end.
+        missing.sort(key=lambda case: -case.D)
+        left = run_jobs(missing, self._gpus, self._measure, start_until=self._end - ROW_S)
+        self._write()
+        print(table(self._ordered()))
+        done = [case for case in cases if self._is_measured(case)]
+        print(f"{len(done)} of {len(cases)} rows; {len(left)} not started; {self._path}")
+        return 0 if len(done) == len(cases) else 1
+
+    def _is_measured(self, case: Case) -> bool:
+        row = self._rows.get(case.key)
+        return row is not None and row["error"] is None
+
+    def _measure(self, case: Case, gpu: str) -> None:
+        args = self._args
+        options = RunOptions(
+            device="cuda",
+            budget=args.budget,
+            runs=args.runs.resolve() / self._commit,
+            deadline=self._end - STOP_SPARE_S,
+        )
+        print(f"{self._clock()} {case.key}: started on GPU {gpu}", flush=True)
+        row = measure(case, gpu, options)
+        if row is None:
+            print(f"{self._clock()} {case.key}: stopped at the deadline", flush=True)
+            return
+        with self._lock:
+            self._rows[case.key] = row
+        self._write()
+        print(f"{self._clock()} {case.key}: {row['error'] or row['status']}", flush=True)
+
+    def _clock(self) -> str:
+        return f"{time.monotonic() - self._start:6.0f} s"
+
+    def _ordered(self) -> list[Row]:
+        return [self._rows[c.key] for c in CASES if c.key in self._rows]
+
+    def _write(self) -> None:
+        with self._lock:
+            rows = self._ordered()
+            if self._args.reference is not None:
+                add_reference(rows, self._args.reference)
+            environment: Row = next((r["environment"] for r in rows if r.get("environment")), {})
+            budget = self._args.budget
+            extra = "" if budget == DEFAULT_BUDGET else f" ARGS='--budget {budget}'"
             write_results(
-                args.out or RESULTS / f"attention_{gpu_slug()}.json",
-                command="make bench-attention",
+                self._path,
+                command=f"make bench-attention{extra}",
                 environment=environment,
                 rows=rows,
-                summary=summarise(rows),
+                summary=summarise(rows, parallel_runs=len(self._gpus), budget=budget),
             )
-            print(f"{path.stem} {sizes}: {row['status']} {row.get('headline', '')}", flush=True)
-    return 0
 
 
-def measure(
-    path: Path, sizes: str, *, budget: str, runs: Path
-) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Tune one problem at one size; return its row and the environment of its judge."""
-    settings = parse_settings(sizes)
-    folder = runs / f"{path.stem}-{sizes.replace('=', '').replace(',', '-')}"
-    result = hotloop.optimize(path, budget=budget, device="cuda", settings=settings, out=folder)
-    with hotloop.load_run(folder) as reader:
-        problem = reader.problem()
-        info = reader.notes("setup")[-1]["info"]
-    attention = info["attention"]
-    workload = {k: attention[k] for k in ("B", "H", "Hkv", "S", "Skv", "D", "dtype")}
-    row = {
-        "problem": problem.name,
-        "workload": workload,
-        "sizes": describe_sizes(problem),
-        "generator": "builtin",
-        "missing_baselines": info["missing_baselines"],
-        "setup_s": result.setup_s,
-        "search_s": result.spent_s,
-        "attempts": len(result.attempts),
-        **verdict_fields(result),
-    }
-    return row, info["environment"]
-
-
-def verdict_fields(result: RunResult) -> dict[str, Any]:
-    """Return what the final verdict says; without one, why there is none."""
-    verdict = result.final
-    if verdict is None:
-        return {"status": "NO_FINAL", "tier": "fast", "performance": None}
-    fields = to_json(verdict)
-    ratio = (fields["performance"] or {}).get("speedup", {}).get(BASELINE)
-    kept = ("status", "tier", "mode", "deterministic", "correctness", "performance", "resources")
-    headline = f"{ratio:.2f}x over {BASELINE}" if ratio else ""
-    point = next(a.point for a in result.attempts if a.id == result.best_attempt_id)
-    return {**{k: fields[k] for k in kept}, "headline": headline, "point": dict(point)}
-
-
-def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return counts and the geometric mean of the speed-up over the baseline."""
-    passed = [r for r in rows if r["status"] == "PASSED"]
-    ratios = [r["performance"]["speedup"].get(BASELINE) for r in passed]
-    known = [x for x in ratios if x]
-    mean = math.exp(sum(map(math.log, known)) / len(known)) if known else None
-    return {"problems": len(rows), "passed": len(passed), f"geomean_speedup_{BASELINE}": mean}
-
-
-def gpu_slug() -> str:
-    """Return `h200` for `NVIDIA H200`."""
-    return gpu_names()[0].lower().replace("nvidia", "").strip().replace(" ", "-")
+def _smoke(cases: Sequence[Case], args: argparse.Namespace) -> int:
+    end = time.monotonic() + (args.seconds or 600.0)
+    options = RunOptions(
+        device="cpu", budget=args.budget, runs=args.runs.resolve() / "cpu" / commit(),
+        deadline=end,
+        max_candidates=1,
+    )  # fmt: skip
+    rows = [row for case in cases if (row := measure(case, "", options)) is not None]
+    print("without a GPU: kernels are checked, nothing is timed, no results file is written")
+    print(smoke_table(rows))
+    return 0 if len(rows) == len(cases) and all(r["status"] == "PASSED" for r in rows) else 1
 
 
 if __name__ == "__main__":

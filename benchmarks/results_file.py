@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import os
 import subprocess
@@ -12,21 +13,56 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+MEASURED = ("src", "examples", "benchmarks", ":!benchmarks/results")
+"""What has to be committed for a commit to name what was measured."""
+UNKNOWN = "unknown"
+
+Row = dict[str, Any]
 
 
 def commit() -> str:
-    """Return the commit that ran, with `+` when the tree had changes; `unknown` without git."""
+    """Return the commit that is measured; with changes, `COMMIT+DIGEST` of the sources.
+
+    A copy without git is told by `HOTLOOP_COMMIT`; else it is `unknown`.
+    """
+    if told := os.environ.get("HOTLOOP_COMMIT"):
+        return told
     try:
         head = _git("rev-parse", "--short=12", "HEAD")
-        return head + ("+" if _git("status", "--porcelain", "--", "src") else "")
+        changed = _git("status", "--porcelain", "--", *MEASURED)
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"
+        return UNKNOWN
+    return f"{head}+{source_digest()}" if changed else head
+
+
+def source_digest(root: Path = ROOT) -> str:
+    """Return 8 hex digits over the package, the examples and the benchmarks."""
+    digest = hashlib.sha256()
+    suffixes = {".py", ".jinja"}
+    for top in ("src", "examples", "benchmarks"):
+        for path in sorted((root / top).rglob("*")):
+            if path.suffix in suffixes:
+                digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:8]
 
 
 def _git(*args: str) -> str:
     return subprocess.run(
         ["git", *args], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()
+
+
+def rows_of(path: Path, measured_commit: str) -> list[Row]:
+    """Return the finished rows that the file holds of this very commit; none of an unknown one.
+
+    A row with an `error` was not measured: it is left out, and tried again.
+    """
+    if measured_commit == UNKNOWN or not path.exists():
+        return []
+    record = json.loads(path.read_text(encoding="utf-8"))
+    if record["commit"] != measured_commit:
+        return []
+    return [row for row in record["rows"] if row.get("error") is None]
 
 
 def write_results(

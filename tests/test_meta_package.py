@@ -1,6 +1,7 @@
 """The package as a user meets it: public names, a light import, a drawn error tree."""
 
 import ast
+import importlib.metadata
 import json
 import re
 import subprocess
@@ -79,3 +80,16 @@ def test_every_error_has_an_exit_code_of_its_side():
     assert errors.ProblemError("x").exit_code == 2
     assert errors.InfraError("x").exit_code == 3
     assert errors.DeviceLost("x").exit_code == 3
+
+
+def test_an_uninstalled_checkout_finds_the_same_plug_ins(tmp_path):
+    script = ROOT.parents[1] / "scripts" / "entry_points.py"
+    subprocess.run([sys.executable, script, tmp_path], check=True)
+    (found,) = importlib.metadata.distributions(name="hotloop", path=[str(tmp_path)])
+    installed = importlib.metadata.distribution("hotloop")
+
+    def names(distribution):
+        return {(e.group, e.name, e.value) for e in distribution.entry_points}
+
+    assert names(found) == names(installed)
+    assert found.version == installed.version == hotloop.__version__

@@ -32,7 +32,7 @@ FOREIGN = re.compile(
 )
 MAY_NAME_INPUTS = {".ci/run"}
 TEXT_SUFFIXES = {".py", ".md", ".toml", ".txt", ".jinja", ".json", ".svg", ".cu", ".yml", ""}
-FOLDERS = ("src", "tests", "docs", "examples", "benchmarks", ".ci")
+FOLDERS = ("src", "tests", "docs", "examples", "benchmarks", "scripts", ".ci")
 
 
 def texts():

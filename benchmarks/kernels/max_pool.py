@@ -1,4 +1,4 @@
-"""KernelBench level 1, problem 42: 2D max pooling, a run of output pixels of one plane a program."""
+"""KernelBench level 1, problem 42: 2D max pooling, some output pixels of one plane a program."""
 
 import torch
 import triton

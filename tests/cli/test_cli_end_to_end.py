@@ -14,7 +14,7 @@ CASES = Path(__file__).parents[1] / "report" / "cases"
 ENVIRONMENT = os.environ | {"NO_COLOR": "1", "CUDA_VISIBLE_DEVICES": ""}
 SMALL = ("--device", "cpu", "--set", "S=64,D=32")
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def start(*args, cwd):

@@ -142,12 +142,12 @@ def test_baselines_on_a_cpu_are_eager_only():
     ("body", "form"),
     [("", "full"), (MASK.format("q_idx >= kv_idx"), "causal"),
      (MASK.format("kv_idx <= q_idx"), "causal"),
-     (MASK.format("(q_idx >= kv_idx) & (q_idx - kv_idx <= 600)"), None),
+     (MASK.format("(q_idx >= kv_idx) & (q_idx - kv_idx <= 515)"), None),
      (MASK.format("(q_idx >= kv_idx) | (h == 1)"), None),
      (SCORE.format("score * 2"), None)],
 )
 def test_vendor_kernels_apply_to_plain_and_causal_attention(body, form):
-    reference = build_reference(attention(body, S=1024, B=1, H=2))
+    reference = build_reference(attention(body, S=520, B=1, H=2))
     assert reference._baselines.vendor_form() == form
 
 
@@ -170,3 +170,13 @@ def test_everything_masked_is_degenerate_and_broken_scores_are_refused():
         build_reference(attention(SCORE.format("score / 0.0")))
     with pytest.raises(ProblemError, match="line"):
         build_reference(attention(SCORE.format("score + missing[q_idx]")))
+
+
+def test_two_loads_of_one_file_do_not_share_captured_tensors():
+    """torch.compile looks globals up by module name; workloads of a problem share the file."""
+    for sizes in ({"S": 32}, {"S": 32}, {"S": 16}):
+        loaded = attention(DOC + MASK.format("doc[q_idx] == doc[kv_idx]"), **sizes)
+        reference = build_reference(loaded)
+        draw = reference.draw(5, "normal")
+        (golden,) = reference.golden(draw)
+        assert rms(reference.eager(draw)[0].double() - golden) < 0.01 * rms(golden)

@@ -112,7 +112,7 @@ def setup_line(progress: Progress) -> str:
     """Return one line on what was loaded and where it runs."""
     info = progress.info
     if info is None:
-        return "loading"
+        return "loading the problem; on a GPU its baselines are timed first"
     where = str(info.environment.get("gpu") or info.device)
     line = f"loaded in {info.setup_s:.1f} s on {where}"
     if info.baselines_ms:

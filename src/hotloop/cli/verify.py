@@ -28,6 +28,8 @@ def verify(
     json: options.Json = False,
 ) -> None:
     """Judge CANDIDATE against PROBLEM: compile it, check its numbers, time it."""
+    output = Output(as_json=json)
+    output.say("loading the reference; on a GPU its baselines are timed first")
     verdict = api.verify(
         problem,
         candidate,
@@ -37,5 +39,5 @@ def verify(
         data=data,
         min_isolation=min_isolation or api.DEFAULT_ISOLATION,
     )
-    Output(as_json=json).result(verdict, verdict_text(verdict))
+    output.result(verdict, verdict_text(verdict))
     raise typer.Exit(0 if verdict.passed else 1)

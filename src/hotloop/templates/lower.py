@@ -123,8 +123,12 @@ class Lowering:
     def bind(self, value: Value, base: str) -> Value:
         """Make `value` a statement of its level and return its name as a value."""
         name = self.names.fresh(base)
-        self.sections[value.level].append(f"{name} = {self.text(value)}")
+        self.emit(value.level, f"{name} = {self.text(value)}")
         return Value(name, value.kind, value.level)
+
+    def emit(self, level: Level, line: str) -> None:
+        """Add a statement where values of `level` are computed."""
+        self.sections[level].append(line)
 
     def text(self, value: Value, binding: int = COMPARE) -> str:
         """Write `value` with its factor, in parentheses where its context needs them."""

@@ -23,6 +23,10 @@ from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 
 BLOCK_ELEMENTS = 1 << 25
 """Scores a block; 256 MiB in float64, and about eight such tensors live at once."""
+MAX_BLOCK_ELEMENTS = 1 << 28
+"""Scores a block on a GPU with memory to spare: each block costs milliseconds of host time."""
+LIVE_BYTES = 16 * 8
+"""Memory taken a score: float64, and twice the eight tensors for the allocator's slack."""
 KEY_TILE = 64
 
 
@@ -129,6 +133,22 @@ def tiled(q: Tensor, k: Tensor, v: Tensor, mods: Mods) -> Tensor:
     return _in_blocks(block, q, k, v, q.dtype)
 
 
+def visible_frac(mods: Mods, shape: tuple[int, int, int, int], device: torch.device) -> float:
+    """Return the share of (batch, head, query, key) places that `mask_mod` keeps; 1 without one."""
+    if mods.mask_mod is None:
+        return 1.0
+    batch, heads, rows, keys = shape
+    kept = 0.0
+    for bs, hs, qs in _blocks(batch, heads, rows, keys, _block_elements(device)):
+        grid = Grid.ranges(
+            device, (bs.start, bs.stop), (hs.start, hs.stop), (qs.start, qs.stop), (0, keys)
+        )
+        kept += float(over_grid(mods.mask_mod, grid).expand(
+            bs.stop - bs.start, hs.stop - hs.start, qs.stop - qs.start, keys
+        ).sum(dtype=torch.int64))
+    return kept / (batch * heads * rows * keys)
+
+
 def _weights(scores: Tensor, mods: Mods) -> tuple[Tensor, Tensor | float]:
     if mods.sigmoid:
         return scores.sigmoid(), 1.0
@@ -148,7 +168,7 @@ def _in_blocks(
     batch, heads, rows, _ = q.shape
     group, keys = heads // k.shape[1], k.shape[2]
     out = torch.empty((batch, heads, rows, v.shape[-1]), dtype=dtype, device=q.device)
-    for bs, hs, qs in _blocks(batch, heads, rows, keys):
+    for bs, hs, qs in _blocks(batch, heads, rows, keys, _block_elements(q.device)):
         shared = torch.arange(hs.start, hs.stop, device=q.device) // group
         grid = Grid.ranges(
             q.device, (bs.start, bs.stop), (hs.start, hs.stop), (qs.start, qs.stop), (0, keys)
@@ -157,12 +177,19 @@ def _in_blocks(
     return out
 
 
+def _block_elements(device: torch.device) -> int:
+    if device.type != "cuda":
+        return BLOCK_ELEMENTS
+    free_bytes, _ = torch.cuda.mem_get_info(device)
+    return max(BLOCK_ELEMENTS, min(MAX_BLOCK_ELEMENTS, free_bytes // LIVE_BYTES))
+
+
 def _blocks(
-    batch: int, heads: int, rows: int, keys: int
+    batch: int, heads: int, rows: int, keys: int, elements: int
 ) -> Iterator[tuple[slice, slice, slice]]:
-    row_step = min(rows, max(1, BLOCK_ELEMENTS // keys))
-    head_step = min(heads, max(1, BLOCK_ELEMENTS // (rows * keys)))
-    batch_step = min(batch, max(1, BLOCK_ELEMENTS // (heads * rows * keys)))
+    row_step = min(rows, max(1, elements // keys))
+    head_step = min(heads, max(1, elements // (rows * keys)))
+    batch_step = min(batch, max(1, elements // (heads * rows * keys)))
     for b in range(0, batch, batch_step):
         for h in range(0, heads, head_step):
             for r in range(0, rows, row_step):

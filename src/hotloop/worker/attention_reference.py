@@ -23,7 +23,7 @@ from torch.nn.attention.flex_attention import flex_attention
 from hotloop.errors import ProblemError
 from hotloop.worker import attention_math, baselines, needles
 from hotloop.worker.attention_baselines import AttentionBaselines
-from hotloop.worker.attention_math import Mods
+from hotloop.worker.attention_math import Mods, visible_frac
 from hotloop.worker.attribution import user_code
 from hotloop.worker.draw import (
     Draw,
@@ -66,6 +66,9 @@ class AttentionReference(Reference):
         self._masked = masked_score(self.mods)  # one object: torch traces each function anew
         self.flops = 4.0 * s.B * s.H * s.S * s.Skv * s.D
         self._home = self._buffers(NOMINAL_SEED, timed=True)
+        with self.bound(self._home):
+            frac = visible_frac(self.mods, (s.B, s.H, s.S, s.Skv), torch.device(self.device))
+        self.useful_flops = self.flops * frac
         self._flex_scores_float32 = self.mods.sigmoid or flex_keeps_float32_scores(self.device)
         if not self._flex_scores_float32:
             self.note("uncompiled flex_attention rounds scores here; the envelope up-casts q, k, v")
@@ -74,6 +77,7 @@ class AttentionReference(Reference):
         nominal = self.draw(NOMINAL_SEED, "normal", timed=True)
         # the golden first: it runs the modifications as plain Python, so errors name their line
         self._degenerate = self._degenerate_reasons(nominal)
+        self.flex_fault: str | None = self._try_flex(nominal)
         outputs = self.eager(nominal)
         self._specs = (
             tuple(tensor_spec(n, t) for n, t in zip("qkv", nominal.inputs, strict=True)),
@@ -121,10 +125,10 @@ class AttentionReference(Reference):
         return None
 
     def eager(self, draw: Draw) -> Outputs:
-        """Run uncompiled FlexAttention, or the same operations in blocks where it does not fit."""
+        """Run uncompiled FlexAttention, or the same operations in blocks where it cannot run."""
         q, k, v = draw.inputs
         with applied(self.precision), self.bound(draw.state):
-            if self.mods.sigmoid or not self.flex_fits():
+            if self.mods.sigmoid or self.flex_fault is not None:
                 return (attention_math.unfused(q, k, v, self.mods),)
             return (self.flex(q, k, v),)
 
@@ -135,17 +139,21 @@ class AttentionReference(Reference):
             return (attention_math.exact(q, k, v, self.mods),)
 
     def envelope(self, draw: Draw) -> dict[str, Outputs]:
-        """Return eager with float32 scores, tiled online softmax, and compiled FlexAttention."""
+        """Return eager with float32 scores, tiled online softmax, and compiled FlexAttention.
+
+        FlexAttention compiles anew for every draw's block mask (seconds), so it joins once, for the
+        first draw; the tiled member rounds where it rounds.
+        """
         q, k, v = draw.inputs
         members = {"eager": self._eager_member(draw)}
         with applied(self.precision), self.bound(draw.state):
             members["tiled"] = (attention_math.tiled(q, k, v, self.mods),)
         if self._compiles:
+            self._compiles = False
             name = "compile" if self.mods.sigmoid else "flex"
             try:
                 compiled: Outputs = (self.baseline(name, draw)(),)
             except Exception as exc:  # noqa: BLE001  an optional member; the others stand alone
-                self._compiles = False
                 self.note(f"envelope member 'compiled' left out: {baselines.one_line(exc)}")
                 return members
             reason = outlier_reason(compiled, members["eager"], [members["tiled"]])
@@ -218,13 +226,24 @@ class AttentionReference(Reference):
         with applied(self.precision), self.bound(draw.state):
             return (attention_math.unfused(q, k, v, self.mods).to(self.sizes.dtype),)
 
-    def flex_fits(self) -> bool:
-        """Whether uncompiled FlexAttention's score matrices fit in memory."""
+    def _try_flex(self, draw: Draw) -> str | None:
+        """Return why uncompiled FlexAttention cannot run here, or None."""
+        if self.mods.sigmoid:
+            return "FlexAttention has no sigmoid normalisation"
         s = self.sizes
         need = FLEX_COPIES * 4 * s.B * s.H * s.S * s.Skv
-        if self.device != "cuda":
-            return need <= 1 << 30
-        return bool(need <= torch.cuda.mem_get_info()[0] // 2)
+        free = torch.cuda.mem_get_info()[0] if self.device == "cuda" else 2 << 30
+        if need > free // 2:
+            return f"S x Skv scores in float32 need {need >> 30} GiB"
+        q, k, v = draw.inputs
+        try:
+            with applied(self.precision), self.bound(draw.state):
+                self.flex(q, k, v)
+        except ProblemError as exc:
+            # the golden ran the same modifications, so this is a limit of FlexAttention
+            self.note(f"eager is written out: uncompiled flex_attention fails ({exc})")
+            return str(exc)
+        return None
 
     def _admit(self, profile: str) -> bool:
         reason = self._unfit(profile)

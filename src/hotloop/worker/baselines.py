@@ -20,7 +20,7 @@ import torch._dynamo
 
 from hotloop.core.units import s_to_ms
 from hotloop.errors import InfraError, ProblemError
-from hotloop.worker.module_runner import quiet
+from hotloop.worker.module_runner import bind, quiet
 from hotloop.worker.precision import Precision, applied
 
 MODEL_BASELINES = ("eager", "compile", "compile_max_autotune")
@@ -54,9 +54,18 @@ def one_line(exc: BaseException) -> str:
     return f"{type(exc).__name__}: {' '.join(str(exc).split())}"[:300]
 
 
-def compiled_model(model: Any) -> Any:
-    """Return the compiled module, default mode; compiles at its first call."""
-    return torch.compile(model, dynamic=False)
+class CompiledModel:
+    """A module compiled in the default mode, for many draws; compiles at its first call."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._fast = torch.compile(model, dynamic=False)
+
+    def run(self, state: dict[str, torch.Tensor], arguments: tuple[Any, ...]) -> Any:
+        """Run it with a draw's parameters."""
+        bind(self._model, state)
+        with torch.no_grad(), quiet():
+            return self._fast(*arguments)
 
 
 def compiled(function: Callable[..., Any], name: str) -> Callable[..., Any]:

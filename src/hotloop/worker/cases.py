@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 
 from hotloop.errors import ProblemError
-from hotloop.worker.compare import Bound, make_bound
+from hotloop.worker.compare import Bound, make_bound, reseeded
 from hotloop.worker.reference import Draw, Reference
 
 MAX_CONDITIONING = 0.10
@@ -70,6 +70,17 @@ class CaseBook:
             case.kept = (draw, goldens)
         self.cases.append(case)
         return size if case.kept is not None else 0
+
+    def add_like(self, known: Case, seed: int) -> None:
+        """Add a case of a known one's profile with another seed; its envelope is taken over."""
+        draw = self.reference.draw(seed, known.profile)
+        goldens = self.reference.golden(draw)
+        reason = self._void_reason(goldens)
+        if reason is not None:
+            self.notes.append(f"a draw of profile {known.profile!r} left out: {reason}")
+            return
+        bounds = tuple(reseeded(b, g) for b, g in zip(known.bounds, goldens, strict=True))
+        self.cases.append(Case(self.workload, known.profile, seed, bounds, (draw, goldens)))
 
     def materialise(self, case: Case) -> tuple[Draw, tuple[torch.Tensor, ...]]:
         """Return the inputs and goldens of a case, drawn again if they were not kept."""

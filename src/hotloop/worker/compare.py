@@ -20,6 +20,7 @@ Covered: values, NaN and Inf, every element of every output. Not covered here: s
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -158,6 +159,20 @@ def make_bound(
     return bound
 
 
+def reseeded(bound: Bound, golden: torch.Tensor) -> Bound:
+    """Return the bound for another draw of the same profile, without running the envelope again.
+
+    How far legitimate implementations are off is a property of the operation and the distribution,
+    tile by tile, not of one draw; the rounding floor follows the new golden.
+    """
+    g = golden.to(torch.float64)
+    floor = _floor_stats(g, bound.dtype)
+    return dataclasses.replace(
+        bound, floor_rmse=floor.rmse, floor_max=floor.max_abs, floor_tile=floor.tile_sum_sq,
+        golden_rms=_rms(g), golden_max=float(g.abs().max().item()) if g.numel() else 0.0,
+    )
+
+
 def _floor_stats(golden: torch.Tensor, dtype: torch.dtype) -> ErrorStats:
     if not dtype.is_floating_point:
         return error_stats(golden, golden)
@@ -242,6 +257,19 @@ def timed_gate(candidate: torch.Tensor, trusted: torch.Tensor, bound: Bound) -> 
     tile = (TILE_FACTOR + 1) * bound.envelope_tile.max().sqrt() + 2 * bound.floor_tile.max().sqrt()
     worst_tile = float(stats.tile_sum_sq.max().sqrt().item())
     return stats.rmse <= rmse and stats.max_abs <= largest and worst_tile <= float(tile.item())
+
+
+def within_declared(
+    candidate: torch.Tensor, golden: torch.Tensor, *, atol: float, rtol: float
+) -> bool:
+    """Whether |c - g| <= atol + rtol * |g| everywhere: a problem's own tolerance, beside the gate."""
+    flat_c, flat_g = candidate.reshape(-1), golden.reshape(-1)
+    for start in range(0, flat_g.numel(), CHUNK):
+        g = flat_g[start : start + CHUNK].to(torch.float64)
+        error = (flat_c[start : start + CHUNK].to(torch.float64) - g).abs_()
+        if not bool((error <= g.abs_().mul_(rtol).add_(atol)).all().item()):
+            return False
+    return True
 
 
 def count_beyond(candidate: torch.Tensor, golden: torch.Tensor, limit: float) -> int:

@@ -17,7 +17,15 @@ import torch
 
 from hotloop.core.verdict import CaseResult, Evidence, Stage, Status
 from hotloop.worker.cases import Case, CaseBook
-from hotloop.worker.compare import Bound, GateResult, count_beyond, gate, tail_limit, unravel
+from hotloop.worker.compare import (
+    Bound,
+    GateResult,
+    count_beyond,
+    gate,
+    tail_limit,
+    unravel,
+    within_declared,
+)
 from hotloop.worker.evaluation import Evaluation, Failed
 from hotloop.worker.mismatch import describe_mismatch
 
@@ -58,8 +66,25 @@ class CorrectnessStage:
         self._check_description(answer)
         self._check_untouched(draw)
         self._check_values(case, goldens)
+        self._check_declared(book, case, goldens)
         if repeat:
             self._check_repeats(case, draw, goldens, timeout_s)
+
+    def _check_declared(self, book: CaseBook, case: Case, goldens: Any) -> None:
+        stated = book.reference.loaded.problem.tolerances
+        if not stated:
+            return
+        atol, rtol = stated.get("atol", 0.0), stated.get("rtol", 0.0)
+        for i, output in enumerate(self._evaluation.board.outputs(0)):
+            if not within_declared(output, goldens[i], atol=atol, rtol=rtol):
+                text = (
+                    f"output{i} on {case.profile!r} inputs is outside the problem's own tolerance "
+                    f"(atol {atol:g}, rtol {rtol:g})"
+                )
+                raise Failed(
+                    Status.INCORRECT_NUMERICAL, Stage.CORRECTNESS,
+                    Evidence(kind="wrong_values", message=text),
+                )
 
     def _check_repeats(self, case: Case, draw: Any, goldens: Any, timeout_s: float) -> None:
         board = self._evaluation.board

@@ -50,6 +50,9 @@ class Reference(ABC):
     prepare_ms: dict[str, float]
     """Time of the work that a baseline does once ahead of its calls, by baseline name."""
     flops: float | None
+    """Dense operations of one call; None when unknown."""
+    useful_flops: float | None = None
+    """Operations that a mask leaves; None: all of them."""
     io_bytes: int
 
     def __init__(self, loaded: LoadedProblem) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from hotloop.core.statistics import paired_speedup_interval
-from hotloop.worker.evaluation import Evaluation
+from hotloop.worker.evaluation import Evaluation, Failed
 from hotloop.worker.performance import CandidateTimer, Timing
 from hotloop.worker.replay import start_replay
 from hotloop.worker.session import Session, primary_baselines
@@ -54,10 +54,16 @@ def time_final(
     """
     assert session.timed is not None
     replay, refused = start_replay(room, evaluation, fast.kernels)
-    side = replay or evaluation
     try:
-        timer = CandidateTimer(side, session.timed)
-        timer.start()
+        timer = CandidateTimer(replay or evaluation, session.timed)
+        if replay is not None:
+            refused = _try_replay(timer)
+            if refused is not None:
+                replay.close()
+                replay = None
+                timer = CandidateTimer(evaluation, session.timed)
+        if replay is None:
+            timer.start()
         names = primary_baselines(session.baselines_ms)
         calls = {n: session.baselines[n] for n in names}
         sides, rounds = _interleave(timer, calls, session.timed, _block(session, fast))
@@ -77,6 +83,16 @@ def time_final(
         replay_refused=refused,
         sides=sides,
     )
+
+
+def _try_replay(timer: CandidateTimer) -> str | None:
+    # A replay that fails or computes something else is no fault of the candidate's: its forward
+    # does more than its recorded launches say.
+    try:
+        timer.start()
+    except Failed as exc:
+        return f"the replay is not what the forward computes: {exc.evidence.message[:200]}"
+    return None
 
 
 def _interval(

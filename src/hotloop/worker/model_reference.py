@@ -51,7 +51,7 @@ class ModelReference(Reference):
         self._runner = ModuleRunner(loaded, self.precision.dtype)
         self.constant_names = self._constant_names()
         self.large_scale = inputs.LARGE_SCALES[0]
-        self._compiled: Any = None
+        self._compiled: baselines.CompiledModel | None = None
         self._compiles = self.device == "cuda"
         nominal = self.draw(NOMINAL_SEED, "shipped")
         outputs = self._survey(nominal)
@@ -151,10 +151,9 @@ class ModelReference(Reference):
     def _add_compiled(self, draw: Draw, members: dict[str, Outputs]) -> None:
         try:
             if self._compiled is None:
-                self._compiled = baselines.compiled_model(self._runner.build(NOMINAL_SEED))
-            bind(self._compiled, draw.state)
-            with applied(self.precision), inputs.seeded(draw.seed, self.device), torch.no_grad():
-                result = self._compiled(*self._runner.arguments(draw.inputs))
+                self._compiled = baselines.CompiledModel(self._runner.build(NOMINAL_SEED))
+            with applied(self.precision), inputs.seeded(draw.seed, self.device):
+                result = self._compiled.run(draw.state, self._runner.arguments(draw.inputs))
             outputs = self._runner.flatten(result, draw.inputs)
         except Exception as exc:  # noqa: BLE001  an optional member; the others stand without it
             self._compiles = False

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from typing import TYPE_CHECKING
 
 from hotloop.core.problem import ProblemKind
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Draw", "Outputs", "Reference", "build_reference"]
 
+_builds = itertools.count()
+
 
 def build_reference(loaded: LoadedProblem) -> Reference:
     """Build the trusted side of one problem at one workload.
@@ -27,6 +31,19 @@ def build_reference(loaded: LoadedProblem) -> Reference:
     Raises:
         ProblemError: the reference raises, is not finite, or does not fit on the device.
     """
+    _rename_module(loaded)
     if loaded.problem.kind is ProblemKind.ATTENTION:
         return AttentionReference(loaded)
     return ModelReference(loaded)
+
+
+def _rename_module(loaded: LoadedProblem) -> None:
+    """Give the problem's module a name that no other load of the same file has.
+
+    torch.compile finds a traced function's globals by the module's name and remembers the first
+    module of that name: another workload's constants and captured tensors would be used.
+    """
+    module = sys.modules.get(str(loaded.namespace.get("__name__")))
+    if module is not None and vars(module) is loaded.namespace:
+        module.__name__ = f"{module.__name__}_{next(_builds)}"
+        sys.modules[module.__name__] = module

@@ -8,6 +8,7 @@ has checked that every address lies inside its buffer.
 
 from __future__ import annotations
 
+import base64
 import ctypes
 from collections.abc import Mapping
 from ctypes import byref, c_int, c_uint, c_uint64, c_void_p
@@ -37,6 +38,7 @@ class Replayer:
                          for b in recording.buffers]
         self.addresses = [addresses[b.name] if b.name else scratch
                           for b, scratch in zip(recording.buffers, self._scratch, strict=True)]
+        self._fill_tables(recording)
         self._modules = {k: _load(code) for k, code in recording.cubins.items()}
         self._launches = [self._bind(launch) for launch in recording.launches]
 
@@ -47,9 +49,9 @@ class Replayer:
             cu.call("cuLaunchKernelEx", byref(config), function, parameters, None)
 
     def poison(self, pattern: int = 0x7FFF, stream: int = 0) -> None:
-        """Fill scratch with NaN, so that nothing survives from the launch before."""
+        """Fill scratch with NaN, so that nothing survives from the launch before; not tables."""
         for address in self._scratch:
-            if address is not None:
+            if address is not None and address not in self._tables:
                 size = cu.address_range(address)[1]
                 cu.memset_d16(address, pattern, size, stream)
 
@@ -60,6 +62,15 @@ class Replayer:
         for address in self._scratch:
             if address is not None:
                 cu.mem_free(address)
+
+    def _fill_tables(self, recording: Recording) -> None:
+        """Write what `prepare()` had made into the buffers that hold it."""
+        self._tables: set[int] = set()
+        for buffer, address in zip(recording.buffers, self._scratch, strict=True):
+            if buffer.data is not None and address is not None:
+                data = base64.b64decode(buffer.data)
+                cu.copy_to_device(address, data[: buffer.nbytes])
+                self._tables.add(address)
 
     def _bind(self, launch: Launch) -> tuple[cu.LaunchConfig, c_void_p, Any]:
         function = c_void_p()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,21 +60,22 @@ class WorkloadView:
             raise ProblemError(f"the inputs do not fit on the device: {exc}") from exc
         return cls(workload, reference, book, board)
 
-    def fresh_book(self) -> CaseBook:
-        """Return cases with seeds that no earlier evaluation used; nothing of them is kept."""
-        book = CaseBook(self.reference, self.workload.name)
-        fill_book(book, keep=False)
-        return book
+    def fresh_books(self) -> Iterator[CaseBook]:
+        """Yield a book of one case, with a seed that no evaluation saw, for each known case."""
+        for known in self.book:
+            book = CaseBook(self.reference, self.workload.name)
+            book.add_like(known, secret_seed())
+            yield book
 
 
-def fill_book(book: CaseBook, *, keep: bool = True) -> None:
+def fill_book(book: CaseBook) -> None:
     """Add one case a profile and `SEEDS` for the first, which must work.
 
     Raises:
         ProblemError: the first profile is broken.
     """
     reference = book.reference
-    left = cache_budget_bytes(reference.loaded.device) if keep else 0
+    left = cache_budget_bytes(reference.loaded.device)
     first, *others = reference.profiles
     for profile in [first] * SEEDS + list(others):
         left -= book.add(profile, secret_seed(), cache_bytes=left)

@@ -52,6 +52,7 @@ class Verification:
         self._correctness: Correctness | None = None
         self._isolation = room.tier
         self._checks: list[str] = []
+        self._gpu_start: float | None = None
 
     def run(self, tier: Tier) -> Verdict:
         """Return the verdict.
@@ -61,11 +62,8 @@ class Verification:
         """
         try:
             self._compile()
-            gpu_start = time.monotonic()
-            try:
-                return self._judge(tier)
-            finally:
-                self._stage_s["gpu"] = time.monotonic() - gpu_start
+            self._gpu_start = time.monotonic()
+            return self._judge(tier)
         except Failed as failed:
             return self._verdict(
                 tier, failed.status, failed.stage, failed.evidence.message,
@@ -120,7 +118,7 @@ class Verification:
     ) -> CorrectnessStage:
         start = time.monotonic()
         stage = CorrectnessStage(evaluation)
-        books = [view.fresh_book()] if final else [view.book]
+        books = view.fresh_books() if final else iter((view.book,))
         self._checks += [f"correctness:{view.workload.name}", "inputs_unmodified", "repeats"]
         try:
             stage.run(books, self._call_timeout_s)
@@ -170,6 +168,7 @@ class Verification:
         baselines = final.baselines_ms if final else dict(info.baselines_ms)
         latency_ms = measured.median_ms
         dtype = info.outputs[0].dtype
+        useful = self._session.reference.useful_flops or info.flops
         return Performance(
             latency_ms=latency_ms,
             spread_ms=measured.spread_ms,
@@ -182,7 +181,7 @@ class Verification:
             baselines=baselines,
             speedup={name: ms / latency_ms for name, ms in baselines.items()},
             speedup_ci=final.speedup_ci if final else {},
-            roofline_frac=describe_share(info.flops, info.io_bytes, latency_ms, peaks(dtype)),
+            roofline_frac=describe_share(useful, info.io_bytes, latency_ms, peaks(dtype)),
             tflops=tflops(info.flops, latency_ms) if info.flops else None,
         )
 
@@ -193,6 +192,8 @@ class Verification:
         self, tier: Tier, status: Status, stage: Stage, message: str, **fields: Any
     ) -> Verdict:
         session = self._session
+        if self._gpu_start is not None:
+            self._stage_s["gpu"] = time.monotonic() - self._gpu_start
         return Verdict(
             status=status,
             stage=stage,

@@ -1,0 +1,1 @@
+"""Scripts that measure hotloop; `results/` holds what they found, `kernels/` what they verify."""

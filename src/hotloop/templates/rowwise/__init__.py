@@ -1,0 +1,1 @@
+"""Row-wise and pointwise kernels from op graphs."""

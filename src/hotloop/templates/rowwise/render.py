@@ -1,0 +1,310 @@
+"""A row-wise problem and one schedule point to a kernel file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hotloop.core.candidate import Candidate
+from hotloop.core.graph import Graph, Node
+from hotloop.core.space import Point
+from hotloop.templates.activation import device_functions
+from hotloop.templates.lower import Level, Names, Value
+from hotloop.templates.operators import TRITON_DTYPES, kind_of
+from hotloop.templates.rowwise.accumulate import Accumulator
+from hotloop.templates.rowwise.decompose import STATISTICS, decompose, statistic_stages
+from hotloop.templates.rowwise.lowering import RowLowering
+from hotloop.templates.rowwise.problem import RowProblem
+from hotloop.templates.source import render_candidate
+from hotloop.templates.tensor_view import parameter_name
+
+RESERVED = frozenset(
+    """best BLOCK BLOCK_C BLOCK_R CHUNK col COLUMNS delta deviation first inner INNER inside
+    in_row in_col is_better libdevice n_before n_part n_tile new_top outer row ROWS rows_ptr self
+    share shift SIZE split split_idx SPLITS start stop tile_at tile_best tile_mean tile_total tl
+    torch triton tanh sign mish elu selu softplus parts_ptr""".split()
+)
+INT32_SAFE = 2**30
+"""Tensors of more elements are addressed with 64-bit offsets; a tile may reach past the end."""
+
+
+@dataclass
+class Pass:
+    """One walk over the columns: statements before, inside and after the loop."""
+
+    before: list[str] = field(default_factory=list)
+    inside: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Output:
+    """One result tensor."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    is_row: bool
+
+
+class RowRenderer:
+    """Renders one problem at one point."""
+
+    def __init__(self, problem: RowProblem, point: Point) -> None:
+        self.problem, self.point = problem, point
+        self.graph: Graph = decompose(problem)
+        self.node: dict[str, Node] = {n.name: n for n in self.graph.nodes}
+        self.structure = str(point["structure"])
+        self.names = Names(RESERVED)
+        self.calls: set[str] = set()
+        self._accumulators: list[Accumulator] = []
+        leaves = [n for n in self.graph.nodes if n.op in ("input", "parameter", "buffer")]
+        used = {v.leaf for v in problem.views.values()}
+        own: dict[str, str] = {}
+        for leaf in leaves:
+            if leaf.name in used:
+                own[leaf.name] = parameter_name(leaf, own)
+        self.leaf_names = own
+        self.pointers = {name: f"{text}_ptr" for name, text in own.items()}
+        self.outputs = [
+            Output(f"out{i}", self.node[n].shape, self.node[n].dtype, problem.is_row_value(self.node[n]))
+            for i, n in enumerate(self.graph.outputs)
+        ]
+
+    # --- geometry ---
+
+    @property
+    def block_columns(self) -> int:
+        """Columns of a tile."""
+        if self.structure == "whole":
+            return max(1 << (self.problem.columns - 1).bit_length(), 1)
+        return int(self.point["BLOCK_C"])
+
+    @property
+    def has_ragged_columns(self) -> bool:
+        """Whether the last tile of a row has columns past the end."""
+        if self.structure == "flat":
+            return self.problem.columns % int(self.point["BLOCK"]) != 0
+        if self.structure == "split":
+            return self.problem.columns % self.chunk != 0 or self.chunk % self.block_columns != 0
+        return self.problem.columns % self.block_columns != 0
+
+    @property
+    def has_ragged_rows(self) -> bool:
+        """Whether the last program has rows past the end."""
+        return self.structure != "flat" and self.problem.rows % int(self.point["BLOCK_R"]) != 0
+
+    @property
+    def chunk(self) -> int:
+        """Columns of one program of the split structure, whole tiles."""
+        per_program = -(-self.problem.columns // int(self.point["SPLITS"]))
+        return -(-per_program // self.block_columns) * self.block_columns
+
+    def guards(self) -> dict[Level, str]:
+        """Return the load and store masks by level."""
+        rows = ["in_row"] * self.has_ragged_rows
+        columns = ["in_col"] * self.has_ragged_columns
+        return {
+            Level.PROGRAM: "",
+            Level.ROW: " & ".join(rows),
+            Level.COLUMN: " & ".join(columns),
+            Level.ELEMENT: "inside" if rows or columns else "",
+        }
+
+    def row_lines(self, program: str) -> list[str]:
+        """Return the statements that find the rows of a program."""
+        if max(self.problem.columns * self.problem.rows, 1) > INT32_SAFE:
+            program += ".to(tl.int64)"
+        lines = [f"row = {program} * BLOCK_R + tl.arange(0, BLOCK_R)[:, None]"]
+        lines += ["in_row = row < ROWS"] * self.has_ragged_rows
+        if self.problem.inner > 1:
+            return [*lines, "outer = row // INNER", "inner = row % INNER"]
+        return [*lines, "outer = row"]
+
+    def column_lines(self) -> list[str]:
+        """Return the statements that find the columns of a tile."""
+        start = "" if self.structure == "whole" else "start + "
+        stop = "stop" if self.structure == "split" else "COLUMNS"
+        lines = [f"col = {start}tl.arange(0, BLOCK_C)[None, :]"]
+        lines += [f"in_col = col < {stop}"] * self.has_ragged_columns
+        flags = ["in_row"] * self.has_ragged_rows + ["in_col"] * self.has_ragged_columns
+        return [*lines, *([f"inside = {' & '.join(flags)}"] if flags else [])]
+
+    # --- statements ---
+
+    def lowering(self, statistics: dict[str, str]) -> RowLowering:
+        """Return a fresh lowering that knows the statistics found so far."""
+        lowering = RowLowering(
+            self.graph, self.problem, self.names, pointers=self.pointers, guards=self.guards()
+        )
+        lowering.statistics.update(statistics)
+        return lowering
+
+    def accumulators(self, lowering: RowLowering, stage: list[str]) -> list[Accumulator]:
+        """Return one accumulator for each statistic, or pair, of a stage."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for name in stage:
+            node = self.node[name]
+            found.setdefault((STATISTICS[node.op], str(node.args[0].node)), []).append(name)
+        accumulators = []
+        for (kind, source), members in found.items():
+            value = lowering.value(source, "float")
+            text = lowering.text(value if value.level == Level.ELEMENT else self._spread(value))
+            names = self._result_names(kind, members, lowering)
+            accumulators.append(Accumulator(kind, names, text, self.has_ragged_columns))
+        return accumulators
+
+    @staticmethod
+    def _spread(value: Value) -> Value:
+        """Broadcast a value that is the same for a whole row or column to the tile."""
+        text = f"tl.broadcast_to({value.text}, [BLOCK_R, BLOCK_C])"
+        return Value(text, "float", Level.ELEMENT, coefficient=value.coefficient)
+
+    def _result_names(
+        self, kind: str, members: list[str], lowering: RowLowering
+    ) -> tuple[str, ...]:
+        pairs = {"exp": ("stat_exp_max", "stat_exp_sum"), "moments": ("stat_mean", "stat_m2")}
+        wanted = pairs.get(kind, (self.node[members[0]].op,))
+        names = []
+        for op in wanted:
+            name = self.names.fresh(op.removeprefix("stat_"))
+            names.append(name)
+            for member in members:
+                if self.node[member].op == op:
+                    lowering.statistics[member] = name
+        return tuple(names)
+
+    def passes(self) -> list[Pass]:
+        """Return the walks of the loop structure: one a stage, and one for the outputs."""
+        passes: list[Pass] = []
+        known: dict[str, str] = {}
+        for stage in statistic_stages(self.graph):
+            lowering = self.lowering(known)
+            accumulators = self.accumulators(lowering, stage)
+            self._accumulators = accumulators
+            walk = Pass(self._before(lowering), self._inside(lowering))
+            for accumulator in accumulators:
+                walk.before += accumulator.start()
+                walk.inside += accumulator.update()
+                walk.after += accumulator.finish()
+            known = dict(lowering.statistics)
+            self.calls |= lowering.calls
+            passes.append(walk)
+        return [*passes, self.output_pass(known)]
+
+    def output_pass(self, known: dict[str, str]) -> Pass:
+        """Return the walk that writes the outputs."""
+        lowering = self.lowering(known)
+        stores_row: list[str] = []
+        stores: list[str] = []
+        for output, name in zip(self.outputs, self.graph.outputs, strict=True):
+            (stores_row if output.is_row else stores).append(self._store(lowering, output, name))
+        self.calls |= lowering.calls
+        return Pass(self._before(lowering) + stores_row, (self._inside(lowering) + stores) if stores else [])
+
+    def whole(self) -> list[str]:
+        """Return all statements of the structure that holds a row in one tile."""
+        lines: list[str] = []
+        lowering = _InOrder(
+            self.graph, self.problem, self.names, pointers=self.pointers, guards=self.guards()
+        )
+        lowering.lines = lines
+        for stage in statistic_stages(self.graph):
+            for accumulator in self.accumulators(lowering, stage):
+                lines += accumulator.whole()
+        for output, name in zip(self.outputs, self.graph.outputs, strict=True):
+            lines.append(self._store(lowering, output, name))
+        self.calls |= lowering.calls
+        return lines
+
+    @staticmethod
+    def _before(lowering: RowLowering) -> list[str]:
+        return lowering.sections[Level.PROGRAM] + lowering.sections[Level.ROW]
+
+    @staticmethod
+    def _inside(lowering: RowLowering) -> list[str]:
+        return lowering.sections[Level.COLUMN] + lowering.sections[Level.ELEMENT]
+
+    def _store(self, lowering: RowLowering, output: Output, name: str) -> str:
+        value = lowering.value(name, kind_of(output.dtype))
+        text = lowering.text(value, 7 if output.dtype != "float32" else 1)
+        if output.dtype != "float32":
+            text += f".to({TRITON_DTYPES[output.dtype]})"
+        if self.structure == "flat":
+            guard = ", mask=in_col" if self.has_ragged_columns else ""
+            return f"tl.store({output.name}_ptr + col, {text}{guard})"
+        level = Level.ROW if output.is_row else Level.ELEMENT
+        guard = f", mask={self.guards()[level]}" if self.guards()[level] else ""
+        place = "row"
+        if not output.is_row:
+            wide = self.problem.inner > 1
+            place = "outer * (COLUMNS * INNER) + col * INNER + inner" if wide else "outer * COLUMNS + col"
+        return f"tl.store({output.name}_ptr + {place}, {text}{guard})"
+
+    # --- the file ---
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of the template."""
+        structure = self.structure
+        whole = self.whole() if structure in ("whole", "flat") else []
+        passes = self.passes() if not whole else []
+        accumulators = list(self._accumulators) if structure == "split" else []
+        parts = [name for a in accumulators for name in a.names]
+        merges, position = [], 0
+        for accumulator in accumulators:
+            mine = tuple(f"part{position + i}" for i in range(len(accumulator.names)))
+            position += len(mine)
+            merges.append((mine, accumulator.merge(mine)))
+        functions = device_functions(frozenset(self.calls), tanh="exact")
+        lines = [*whole, *(line for p in passes for line in p.before + p.inside)]
+        own = {
+            text: str(self.node[n].attrs["name"])
+            for n, text in self.leaf_names.items()
+            if self.node[n].op != "input"
+        }
+        inputs = [n for n in self.graph.nodes if n.op == "input" and n.name in self.leaf_names]
+        return {
+            "problem": self.problem,
+            "point": self.point,
+            "structure": structure,
+            "block_columns": self.block_columns if structure != "flat" else 0,
+            "chunk": self.chunk if structure == "split" else 0,
+            "ragged_rows": self.has_ragged_rows,
+            "ragged_columns": self.has_ragged_columns,
+            "wide_index": max(self.problem.columns * self.problem.rows, 1) > INT32_SAFE,
+            "row_lines": {
+                "plain": self.row_lines("tl.program_id(0)"),
+                "split": self.row_lines("(tl.program_id(0) // SPLITS)"),
+            },
+            "column_lines": self.column_lines() if structure != "flat" else [],
+            "lines": whole,
+            "passes": passes,
+            "parts": parts,
+            "merges": merges,
+            "functions": functions,
+            "uses_libdevice": any("libdevice." in text for text in (*functions, *lines)),
+            "outputs": self.outputs,
+            "pointers": [*self.pointers.values(), *(f"{o.name}_ptr" for o in self.outputs)],
+            "arguments": [
+                *(text if self.node[n].op == "input" else f"self.{text}" for n, text in self.leaf_names.items()),
+                *(o.name for o in self.outputs),
+            ],
+            "inputs": [(self.leaf_names[n.name], int(n.attrs["index"])) for n in inputs],
+            "parameters": list(own),
+            "renamed": {mine: name for mine, name in own.items() if mine != name},
+        }
+
+
+class _InOrder(RowLowering):
+    """Keeps statements of all levels in one list, in the order in which they were made."""
+
+    lines: list[str]
+
+    def emit(self, level: Level, line: str) -> None:
+        """Add a statement."""
+        self.lines.append(line)
+
+
+def render_rowwise(problem: RowProblem, point: Point) -> Candidate:
+    """Return the kernel of `problem` at the complete schedule `point`."""
+    return render_candidate("rowwise/kernel.py.jinja", RowRenderer(problem, point).values())
