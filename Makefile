@@ -69,10 +69,10 @@ check: $(READY)  ## lint, format and types
 	@$(RUN) -m mypy
 
 bench-attention: $(READY)  ## tune and time the attention problems (GPU); writes benchmarks/results
-	@$(RUN) benchmarks/attention.py
+	@$(RUN) -m benchmarks.attention $(ARGS)
 
 bench-verify: $(READY)  ## time the verifier itself (GPU); writes benchmarks/results
-	@$(RUN) benchmarks/verify.py
+	@$(RUN) -m benchmarks.verify_throughput $(ARGS)
 
 readme: $(READY)  ## write the README's table and picture from benchmarks/results
 	@$(RUN) benchmarks/readme.py

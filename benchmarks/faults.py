@@ -11,7 +11,11 @@ from collections.abc import Callable
 
 
 def refused(source: str) -> str:
-    """Return the source with an import that no kernel needs."""
+    """Return the source with an import that no kernel needs.
+
+    Raises:
+        ValueError: it does not import torch.
+    """
     marker = "import torch\n"
     if marker not in source:
         raise ValueError("expected a line `import torch`")
@@ -20,34 +24,41 @@ def refused(source: str) -> str:
 
 def uncompilable(source: str) -> str:
     """Return the source with a store of a name that does not exist."""
-    return _change_last_store(source, lambda value: "no_such_value")
+    return _change_output(source, lambda value: "no_such_value")
 
 
 def wrong(source: str) -> str:
     """Return the source with a store of twice the value and one more."""
-    return _change_last_store(source, lambda value: f"({value}) * 2 + 1")
+    return _change_output(source, lambda value: f"({value}) * 2 + 1")
 
 
 FAULTS: dict[str, Callable[[str], str]] = {
-    "static": refused, "compile": uncompilable, "wrong": wrong,
-}  # fmt: skip
+    "static": refused,
+    "compile": uncompilable,
+    "wrong": wrong,
+}
 
 
-def _change_last_store(source: str, change: Callable[[str], str]) -> str:
-    """Replace the value of the last `tl.store(pointers, value, ...)`.
+def _change_output(source: str, change: Callable[[str], str]) -> str:
+    """Replace the value of the `tl.store(pointers, value, ...)` that writes the output.
+
+    That is the one with pointers called `out...`, else the last one of the file.
 
     Raises:
         ValueError: there is none.
     """
     stores = [
-        node for node in ast.walk(ast.parse(source))
+        node
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "tl.store"
-    ]  # fmt: skip
+    ]
+    named = [node for node in stores if ast.unparse(node.args[0]).startswith("out")]
     if not stores:
         raise ValueError("expected a `tl.store` in the source")
-    value = max(stores, key=lambda node: node.lineno).args[1]
+    value = max(named or stores, key=lambda node: node.lineno).args[1]
     text = ast.get_source_segment(source, value)
-    assert text is not None and value.end_lineno is not None and value.end_col_offset is not None
+    if text is None:
+        raise ValueError("expected a source that its own syntax tree can be found in")
     lines = source.splitlines(keepends=True)
     start = sum(map(len, lines[: value.lineno - 1])) + value.col_offset
     return source[:start] + change(text) + source[start + len(text) :]

@@ -25,8 +25,8 @@ from pathlib import Path
 from benchmarks.gpu_pool import Finished, gpu_slug, run_command, run_jobs, visible_gpus
 from benchmarks.results_file import RESULTS, ROOT, Row, commit, rows_of, write_results
 from benchmarks.verify_problem import DATA_VARIABLE
-from benchmarks.verify_summary import smoke_table, summarise, table
 from benchmarks.verify_suite import SUITE, Entry, entry_of
+from benchmarks.verify_summary import smoke_table, summarise, table
 
 STOP_SPARE_S = 20.0
 PROBLEM_S = 40.0

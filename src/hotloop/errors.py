@@ -1,12 +1,12 @@
 """The exception tree.
 
     HotloopError
-    +- ConfigError             the user's input is wrong; the command line prints one line and exits 2
+    +- ConfigError             the user's input is wrong: one line, exit code 2
     |  +- ForeignRun           a run folder of another problem, another kind, or a newer version
     +- ProblemError            the reference or its inputs are broken; never the candidate's fault
     |  +- UnsupportedOp        an operation that cannot be traced or lowered; names it and its line
     +- ProviderError           a model call failed
-    +- InfraError              the machine is at fault; retried, never scored, never shown to a model
+    +- InfraError              the machine is at fault: retried, never scored, never shown
     |  +- DeviceLost           no GPU, or it stopped answering
     |  +- WorkerDied           a judge or zygote ended without an answer
     |  +- WorkerTimeout        a judge or zygote did not answer within its deadline
@@ -48,7 +48,7 @@ class ProblemError(HotloopError):
 
 
 class UnsupportedOp(ProblemError):
-    """An operation in the problem cannot be traced or lowered; the message names it and its line."""
+    """An operation cannot be traced or lowered; the message names it and its line."""
 
 
 class ProviderError(HotloopError):

@@ -6,7 +6,7 @@ from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.problem import Policy
 from hotloop.verify.static_rules import check_candidate
 
-HONEST = '''
+HONEST = """
 import torch, triton
 import triton.language as tl
 
@@ -20,7 +20,7 @@ class ModelNew(torch.nn.Module):
         y = torch.empty_like(x)
         double[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), BLOCK=128)
         return y
-'''
+"""
 
 
 def rule_of(text: str, **policy: str) -> str | None:
@@ -38,13 +38,24 @@ def test_honest_kernel_passes_under_every_policy():
     ("old", "new", "rule"),
     [
         ("import torch, triton", "import torch, triton, ctypes", "banned_import"),
-        ("import torch, triton", "import torch, triton\nfrom gc import get_objects", "banned_import"),
-        ("import torch, triton", "import torch, triton\nfrom torch import compile", "banned_import"),
+        (
+            "import torch, triton",
+            "import torch, triton\nfrom gc import get_objects",
+            "banned_import",
+        ),
+        (
+            "import torch, triton",
+            "import torch, triton\nfrom torch import compile",
+            "banned_import",
+        ),
         ("y = torch.empty_like(x)", "y = torch.empty_like(x); torch.cuda.Stream()", "banned_name"),
         ("y = torch.empty_like(x)", "y = eval('x')", "banned_name"),
         ("torch.nn.Module", "Model", "inheritance"),
-        ("        return y", "        try:\n            return y\n        except E:\n            return x",
-         "try_except"),
+        (
+            "        return y",
+            "        try:\n            return y\n        except E:\n            return x",
+            "try_except",
+        ),
         ("double[(triton.cdiv(x.numel(), 128),)]", "print", "no_kernel"),
         ("@triton.jit", "", "no_kernel"),
         ("class ModelNew", "class Other", "no_kernel"),

@@ -8,12 +8,14 @@ from naive_attention import naive_attention
 from problem_files import attention
 
 from hotloop.errors import ProblemError
+from hotloop.worker.attention_baselines import vendor_form
 from hotloop.worker.attention_math import Mods, exact, tiled, unfused
 from hotloop.worker.attention_reference import (
     flex_keeps_float32_scores,
     masked_score,
     uncompiled_flex,
 )
+from hotloop.worker.golden import float64_default
 from hotloop.worker.reference import build_reference
 
 SCORE = "def score_mod(score, b, h, q_idx, kv_idx):\n    return {}\n"
@@ -49,8 +51,22 @@ def rms(x):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_golden_is_exact_attention(name):
     body, expected = VARIANTS[name]
-    grouped = list(VARIANTS).index(name) % 2  # two query heads a key head in every other variant
-    reference = build_reference(attention(body, S=14, Skv=12, Hkv=2 if grouped else 4))
+    loaded = attention(body, S=14, Skv=12)
+    gen = torch.Generator().manual_seed(0)
+    mods = Mods(loaded.score_mod, loaded.mask_mod, 0.25, sigmoid=name == "sigmoid")
+    for kv_heads in (4, 2, 1):
+        q = torch.randn(2, 4, 14, 16, generator=gen).bfloat16()
+        k, v = (torch.randn(2, kv_heads, 12, 16, generator=gen).bfloat16() for _ in range(2))
+        with float64_default():
+            golden = exact(q, k, v, mods)
+        want = naive_attention(q, k, v, **expected)
+        assert float((golden - want).abs().max()) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["alibi", "odd_rows_masked", "sigmoid"])
+def test_envelope_stays_close_to_the_golden(name):
+    body, expected = VARIANTS[name]
+    reference = build_reference(attention(body, S=14, Skv=12, Hkv=2))
     draw = reference.draw(11, "normal")
     (golden,) = reference.golden(draw)
     want = naive_attention(*draw.inputs, **expected)
@@ -116,7 +132,7 @@ def test_scores_rounded_to_bfloat16_lie_outside_the_envelope():
 
 
 def test_redraw_writes_new_values_into_the_same_tensors():
-    reference = build_reference(attention(SCORE.format("score + (q_idx - kv_idx)"), S=128))
+    reference = build_reference(attention(SCORE.format("score + (q_idx - kv_idx)"), S=96))
     for profile in reference.profiles:
         draw = reference.draw(1, profile)
         addresses = [t.data_ptr() for t in draw.inputs]
@@ -147,8 +163,12 @@ def test_baselines_on_a_cpu_are_eager_only():
      (SCORE.format("score * 2"), None)],
 )
 def test_vendor_kernels_apply_to_plain_and_causal_attention(body, form):
-    reference = build_reference(attention(body, S=520, B=1, H=2))
-    assert reference._baselines.vendor_form() == form
+    loaded = attention(body, S=520, B=1, H=2)
+    mods = Mods(loaded.score_mod, loaded.mask_mod, 0.25)
+    assert vendor_form(mods, loaded.sizes, "cpu") == form
+    if form == "causal":
+        loaded = attention(body, S=520, Skv=600, B=1, H=2)
+        assert vendor_form(mods, loaded.sizes, "cpu") is None
 
 
 def test_sizes_flops_and_bytes():

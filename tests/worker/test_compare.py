@@ -45,7 +45,9 @@ def test_low_precision_accumulation_fails_a_bf16_gate():
     a, b, golden, bound = matmul_case(torch.bfloat16, k=2048)
     total = torch.zeros(256, 256, dtype=torch.bfloat16)
     for start in range(0, 2048, 32):
-        total = total + (a[:, start : start + 32].float() @ b[start : start + 32].float()).bfloat16()
+        total = (
+            total + (a[:, start : start + 32].float() @ b[start : start + 32].float()).bfloat16()
+        )
     assert not gate(total, golden, bound).passed
     honest = (a.float() @ b.float()).bfloat16()
     assert gate(honest, golden, bound).passed

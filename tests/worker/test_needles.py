@@ -14,7 +14,6 @@ BODIES = {
     "causal": "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n",
     "relative": SCORE.format("score + (q_idx - kv_idx)"),
     "alibi": SCORE.format("score + torch.exp2(-8.0 * (h + 1) / H) * (kv_idx - q_idx)"),
-    "steep": SCORE.format("score + 8.0 * (kv_idx - q_idx)"),
 }
 
 
@@ -32,32 +31,32 @@ def without_tile(reference, draw, tile):
     return unfused(*draw.inputs, blind)
 
 
-@pytest.mark.parametrize(("name", "kv_heads"), [*((n, 4) for n in BODIES), ("alibi", 2)])
+@pytest.mark.parametrize(("name", "kv_heads"), [*((n, 4) for n in BODIES if n != "alibi"), ("alibi", 2)])
 def test_the_gate_refuses_a_kernel_that_skips_any_tile(name, kv_heads):
-    reference = build_reference(attention(BODIES[name], B=1, S=320, D=32, Hkv=kv_heads))
+    reference = build_reference(attention(BODIES[name], B=1, S=192, D=32, Hkv=kv_heads))
     assert "needles" in reference.profiles, reference.notes
     draw = reference.draw(7, "needles")
     (golden,) = reference.golden(draw)
     members = [m[0] for m in reference.envelope(draw).values()]
     bound = make_bound(golden, members, torch.bfloat16, exact=False)
     assert bound.conditioning < 0.05
-    for tile in range(5):
+    for tile in range(3):
         output = without_tile(reference, draw, tile)
         assert not gate(output, golden, bound).passed, tile
     assert all(gate(member, golden, bound).passed for member in members)
 
 
 def test_plain_inputs_let_a_skipping_kernel_pass():
-    """Why the profile exists: with a steep bias nobody sees on N(0, 1) that far keys were skipped."""
-    reference = build_reference(attention(BODIES["relative"], B=1, S=512, D=32))
+    """Why the profile exists: on N(0, 1) nobody sees that a kernel skips far keys."""
+    reference = build_reference(attention(BODIES["relative"], B=1, S=192, D=32))
     draw = reference.draw(7, "normal")
     (golden,) = reference.golden(draw)
     members = [m[0] for m in reference.envelope(draw).values()]
     bound = make_bound(golden, members, torch.bfloat16, exact=False)
-    assert gate(without_tile(reference, draw, 5), golden, bound).passed
+    assert gate(without_tile(reference, draw, 2), golden, bound).passed
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_residual_of_a_long_bias_stays_small(dtype):
     body = f"dtype = '{dtype}'\n" + BODIES["relative"]
     reference = build_reference(attention(body, B=1, H=1, S=2, Skv=8192, D=32))

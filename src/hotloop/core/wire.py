@@ -11,7 +11,7 @@ import json
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 PROTOCOL_VERSION = 1
 MAX_FRAME_BYTES = 64 << 20
@@ -41,7 +41,7 @@ class Response:
     message: str | None = None
 
 
-def write_frame(stream: BinaryIO, payload: Mapping[str, Any]) -> None:
+def write_frame(stream: IO[bytes], payload: Mapping[str, Any]) -> None:
     """Write one frame and flush.
 
     Raises:
@@ -54,7 +54,7 @@ def write_frame(stream: BinaryIO, payload: Mapping[str, Any]) -> None:
     stream.flush()
 
 
-def read_frame(stream: BinaryIO) -> dict[str, Any] | None:
+def read_frame(stream: IO[bytes]) -> dict[str, Any] | None:
     """Read one frame; None at a clean end of the stream.
 
     Raises:
@@ -75,7 +75,7 @@ def read_frame(stream: BinaryIO) -> dict[str, Any] | None:
     return value
 
 
-def _read_exactly(stream: BinaryIO, size: int) -> bytes:
+def _read_exactly(stream: IO[bytes], size: int) -> bytes:
     chunks: list[bytes] = []
     missing = size
     while missing:

@@ -10,10 +10,15 @@ from typing import Protocol
 
 from hotloop.core.attempt import Proposal
 from hotloop.core.candidate import Candidate
+from hotloop.core.graph import Graph
 from hotloop.core.problem import ProblemInfo
 from hotloop.core.space import Point, Space
 from hotloop.errors import UnsupportedOp
+from hotloop.templates.analysis import unsupported
 from hotloop.templates.attention.family import AttentionFamily
+from hotloop.templates.matmul.family import MatmulFamily
+from hotloop.templates.matmul.problem import PRODUCTS
+from hotloop.templates.rowwise.family import RowwiseFamily
 
 
 class Family(Protocol):
@@ -58,4 +63,23 @@ def family_of(info: ProblemInfo) -> Family:
     """
     if info.attention is not None:
         return AttentionFamily(info.attention)
-    raise UnsupportedOp("x")
+    if info.graph is None:
+        raise UnsupportedOp(
+            "the model could not be traced into an op graph, so no kernel template can cover it; "
+            "use a model to write the kernel"
+        )
+    _check_no_opaque(info.graph)
+    if any(node.op in PRODUCTS for node in info.graph.nodes):
+        return MatmulFamily(info.graph)
+    return RowwiseFamily(info.graph)
+
+
+def _check_no_opaque(graph: Graph) -> None:
+    """Refuse what the tracer could not name, before a family stumbles over its neighbours.
+
+    Raises:
+        UnsupportedOp: names the operation and its line.
+    """
+    for node in graph.nodes:
+        if node.op == "opaque":
+            raise unsupported(node, "no kernel template covers it")

@@ -41,7 +41,10 @@ def gpu_names() -> tuple[str, ...]:
     try:
         answer = subprocess.run(
             ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
-            capture_output=True, text=True, timeout=PROBE_S, check=True,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_S,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return ()

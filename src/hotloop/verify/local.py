@@ -36,7 +36,11 @@ class LocalVerifier:
     """Implements `core.protocols.Verifier` with a judge process on this machine."""
 
     def __init__(
-        self, device: str, *, min_isolation: str = "T1", log_path: Path | None = None,
+        self,
+        device: str,
+        *,
+        min_isolation: str = "T1",
+        log_path: Path | None = None,
         call_timeout_s: float | None = None,
     ) -> None:
         """Choose the isolation tier; the judge starts with the first `load`.
@@ -97,9 +101,15 @@ class LocalVerifier:
         env = {k: os.environ[k] for k in _KEPT_VARIABLES if k in os.environ}
         command = [sys.executable, "-P", "-m", "hotloop.worker.judge"]
         self._judge = JudgeProcess(command, env, self._log)
-        hello = self._ask("hello", {
-            "device": self.device, "tier": self._tier, "call_timeout_s": self._call_timeout_s,
-        }, HELLO_S)
+        hello = self._ask(
+            "hello",
+            {
+                "device": self.device,
+                "tier": self._tier,
+                "call_timeout_s": self._call_timeout_s,
+            },
+            HELLO_S,
+        )
         self.environment = hello["environment"]
 
     def _ask(self, method: str, params: dict[str, Any], timeout_s: float) -> Any:
@@ -138,7 +148,8 @@ class LocalVerifier:
             tier=tier,
             device=self.device,
             evidence=Evidence(
-                kind="policy_violation", message=found.message,
+                kind="policy_violation",
+                message=found.message,
                 details={"rule": found.rule, "line": found.line},
             ),
             isolation=self._tier,

@@ -1,14 +1,14 @@
 """The static stage: what a candidate may not even contain.
 
-A screen, not the boundary: the cage and the judge's own buffers and clock are. It saves GPU time and
-names the rule, so that the next attempt can keep it. Python is read as a syntax tree, CUDA as
+A screen, not the boundary: the cage and the judge's own buffers and clock are. It saves GPU time
+and names the rule, so that the next attempt can keep it. Python is read as a syntax tree, CUDA as
 identifiers outside comments; a file that does not parse is left to the compiler, whose message is
 better.
 
 Covered: reaching outside the process, patching or scanning the harness, hidden streams and threads,
-fall-backs around the kernel, inheriting the reference, managed memory, multicast and device settings
-(these are never executed), library calls where the policy has none, modules without a kernel.
-Not covered: what `getattr` on computed names hides; the run-time checks are for that.
+fall-backs around the kernel, inheriting the reference, managed memory, multicast and device
+settings (these are never executed), library calls where the policy has none, modules without a
+kernel. Not covered: what `getattr` on computed names hides; the run-time checks are for that.
 """
 
 from __future__ import annotations
@@ -72,10 +72,64 @@ BANNED_IDENTIFIERS = {
     "nvmlDeviceSetGpuLockedClocks": "GPU settings are the operator's",
 }
 
+BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__", "globals", "open"})
+
+LIBRARY_CALLS = frozenset({
+    "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "tensordot", "linear", "bilinear",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "softmax", "log_softmax", "layer_norm", "scaled_dot_product_attention", "flex_attention",
+    "multi_head_attention_forward",
+})  # fmt: skip
+
+_IDENTIFIERS = {
+    "cudaMallocManaged": "managed memory can take the GPU down",
+    "cuMemAllocManaged": "managed memory can take the GPU down",
+    "cudaMemPrefetchAsync": "managed memory can take the GPU down",
+    "cudaMemAdvise": "managed memory can take the GPU down",
+    "cuMemAdvise": "managed memory can take the GPU down",
+    "__managed__": "managed memory can take the GPU down",
+    "cuMulticastCreate": "multicast can take every GPU of the host down",
+    "cuMulticastBindMem": "multicast can take every GPU of the host down",
+    "multimem": "multicast can take every GPU of the host down",
+    "cudaDeviceReset": "the device is the verifier's",
+    "cudaDeviceSetLimit": "device limits are the verifier's",
+    "cuCtxSetLimit": "device limits are the verifier's",
+    "cudaCtxResetPersistingL2Cache": "the L2 policy is the verifier's",
+    "cudaStreamSetAttribute": "the L2 policy is the verifier's",
+    "cudaStreamCreate": "work must be on the current stream",
+    "cudaStreamCreateWithFlags": "work must be on the current stream",
+    "cudaGraphLaunch": "a graph replays old addresses",
+    "cudaEventElapsedTime": "timing is the verifier's",
+    "nvmlDeviceSetPowerManagementLimit": "GPU settings are the operator's",
+    "nvmlDeviceSetGpuLockedClocks": "GPU settings are the operator's",
+}
+
+BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__", "globals", "open"})
+
 LIBRARY_CALLS = frozenset(
-    """matmul mm bmm addmm baddbmm einsum tensordot linear bilinear conv1d conv2d conv3d
-    conv_transpose1d conv_transpose2d conv_transpose3d softmax log_softmax layer_norm
-    scaled_dot_product_attention flex_attention multi_head_attention_forward""".split()
+    [
+        "matmul",
+        "mm",
+        "bmm",
+        "addmm",
+        "baddbmm",
+        "einsum",
+        "tensordot",
+        "linear",
+        "bilinear",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "softmax",
+        "log_softmax",
+        "layer_norm",
+        "scaled_dot_product_attention",
+        "flex_attention",
+        "multi_head_attention_forward",
+    ]
 )
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
@@ -99,8 +153,8 @@ def check_candidate(candidate: Candidate, policy: Policy) -> Finding | None:
         return Finding("no_code", "expected source code, got an empty file")
     if candidate.language not in policy.languages:
         return Finding(
-            "language", f"expected a kernel in {' or '.join(policy.languages)}, got "
-            f"{candidate.language!r}",
+            "language",
+            f"expected a kernel in {' or '.join(policy.languages)}, got {candidate.language!r}",
         )
     for source in candidate.sources:
         is_python = source.path.endswith(".py")
@@ -161,11 +215,9 @@ def _names(node: ast.AST) -> Iterator[Finding]:
         reason = BANNED_ATTRIBUTES.get(dotted)
         if reason:
             yield Finding("banned_name", f"`{dotted}` is not allowed: {reason}", node.lineno)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        if node.func.id in ("eval", "exec", "compile", "__import__", "globals", "open"):
-            yield Finding(
-                "banned_name", f"`{node.func.id}()` is not allowed in a kernel file", node.lineno
-            )
+    elif isinstance(node, ast.Call) and _dotted(node.func) in BANNED_CALLS:
+        text = f"`{_dotted(node.func)}()` is not allowed in a kernel file"
+        yield Finding("banned_name", text, node.lineno)
 
 
 def _classes(tree: ast.Module) -> Iterator[Finding]:
@@ -183,7 +235,8 @@ def _classes(tree: ast.Module) -> Iterator[Finding]:
         if isinstance(node, ast.Try):
             yield Finding(
                 "try_except",
-                "no `try` in ModelNew: a kernel that fails must fail, not fall back", node.lineno,
+                "no `try` in ModelNew: a kernel that fails must fail, not fall back",
+                node.lineno,
             )
 
 

@@ -26,8 +26,12 @@ class JudgeProcess:
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], log: Any) -> None:
         self._process = subprocess.Popen(
-            list(command), env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=log, start_new_session=True,
+            list(command),
+            env=dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
         )
         self._ids = itertools.count(1)
         self._lock = threading.Lock()

@@ -18,7 +18,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from hotloop.errors import ProblemError
 from hotloop.worker import attention_math, baselines
-from hotloop.worker.attention_math import Grid, over_grid
+from hotloop.worker.attention_file import AttentionSizes
+from hotloop.worker.attention_math import Grid, Mods, over_grid
 from hotloop.worker.draw import Draw
 from hotloop.worker.inputs import generator
 
@@ -45,7 +46,7 @@ class AttentionBaselines:
             return ("eager",)
         if reference.mods.sigmoid:
             return baselines.SIGMOID_BASELINES
-        if self.vendor_form() is None:
+        if self._vendor_form() is None:
             return tuple(n for n in baselines.ATTENTION_BASELINES if n not in _VENDOR)
         return baselines.ATTENTION_BASELINES
 
@@ -107,52 +108,15 @@ class AttentionBaselines:
 
     def _mask_axes(self) -> tuple[bool, bool]:
         """Return whether the mask depends on the batch, and on the head; sampled indices."""
-        s = self._reference.sizes
-        mask = self._sampled_mask(range(s.B), range(s.H))
-        return not bool((mask == mask[:1]).all()), not bool((mask == mask[:, :1]).all())
-
-    def _sampled_mask(self, batches: range, heads: range) -> Tensor:
-        mask_mod = self._reference.mods.mask_mod
+        s, mask_mod = self._reference.sizes, self._reference.mods.mask_mod
         assert mask_mod is not None
-        return over_grid(mask_mod, self._probe(batches, heads))
-
-    def _probe(self, batches: range, heads: range) -> Grid:
-        s, device = self._reference.sizes, self._reference.device
-        gen = generator(0, device)
-
-        def some(n: int) -> Tensor:
-            if n <= 2 * PROBES:
-                return torch.arange(n, device=device)
-            chosen = torch.randint(n, (PROBES,), generator=gen, device=device)
-            ends = torch.tensor([0, 1, n - 2, n - 1], device=device)
-            return torch.cat([ends, chosen]).unique()
-
-        q, kv = some(s.S), some(s.Skv)
-        if s.Skv == s.S:
-            q = kv  # the diagonal is where causal masks differ
-        return Grid(
-            torch.tensor(list(batches), device=device),
-            torch.tensor(list(heads), device=device), q, kv,
-        )
-
-    def vendor_form(self) -> str | None:
-        """Return `full` or `causal` if the vendor kernels compute this attention, else None."""
-        mods, s = self._reference.mods, self._reference.sizes
-        if mods.score_mod is not None or mods.sigmoid:
-            return None
-        if mods.mask_mod is None:
-            return "full"
-        if s.Skv != s.S:
-            return None  # libraries align a causal mask differently when lengths differ
-        with self._reference.bound({}):
-            mask = self._sampled_mask(range(s.B), range(s.H))
-            grid = self._probe(range(1), range(1))
-        expected = grid.q[:, None] >= grid.kv[None, :]
-        return "causal" if bool((mask == expected).all()) else None
+        grid = probe(s, self._reference.device)
+        mask = over_grid(mask_mod, grid).expand(s.B, s.H, len(grid.q), len(grid.kv))
+        return not bool((mask == mask[:1]).all()), not bool((mask == mask[:, :1]).all())
 
     def _vendor(self, name: str, draw: Draw) -> Callable[[], Any]:
         q, k, v = draw.inputs
-        causal = self.vendor_form() == "causal"
+        causal = self._vendor_form() == "causal"
 
         def call() -> Any:
             with sdpa_kernel(_VENDOR[name]):
@@ -163,8 +127,44 @@ class AttentionBaselines:
 
         return call
 
+    def _vendor_form(self) -> str | None:
+        reference = self._reference
+        with reference.bound({}):
+            return vendor_form(reference.mods, reference.sizes, reference.device)
+
     def _sigmoid_compiled(self, draw: Draw) -> Callable[[], Any]:
         mods = self._reference.mods
         q, k, v = draw.inputs
         fast = baselines.compiled(lambda q, k, v: attention_math.unfused(q, k, v, mods), "compile")
         return lambda: fast(q, k, v)
+
+
+def vendor_form(mods: Mods, sizes: AttentionSizes, device: str) -> str | None:
+    """Return `full` or `causal` if the vendor kernels compute this attention, else None."""
+    if mods.score_mod is not None or mods.sigmoid:
+        return None
+    if mods.mask_mod is None:
+        return "full"
+    if sizes.S != sizes.Skv:  # noqa: SIM300  libraries align such causal masks differently
+        return None
+    grid = probe(sizes, device)
+    mask = over_grid(mods.mask_mod, grid)
+    return "causal" if bool((mask == (grid.q[:, None] >= grid.kv[None, :])).all()) else None
+
+
+def probe(sizes: AttentionSizes, device: str) -> Grid:
+    """Return every batch and head, and a sample of queries and keys with both ends."""
+    gen = generator(0, device)
+
+    def some(n: int) -> Tensor:
+        if n <= 2 * PROBES:
+            return torch.arange(n, device=device)
+        chosen = torch.randint(n, (PROBES,), generator=gen, device=device)
+        ends = torch.tensor([0, 1, n - 2, n - 1], device=device)
+        return torch.cat([ends, chosen]).unique()
+
+    kv = some(sizes.Skv)
+    # the diagonal is where causal masks differ
+    q = kv if sizes.S == sizes.Skv else some(sizes.S)  # noqa: SIM300
+    batches, heads = (torch.arange(n, device=device) for n in (sizes.B, sizes.H))
+    return Grid(batches, heads, q, kv)

@@ -1,7 +1,7 @@
 """The candidate's process: runs untrusted code on request, in its cage.
 
-It maps the judge's arena, loads the candidate, and serves one request at a time. Whatever it answers
-is a claim: the judge looks at the arena.
+It maps the judge's arena, loads the candidate, and serves one request at a time. Whatever it
+answers is a claim: the judge looks at the arena.
 """
 
 from __future__ import annotations

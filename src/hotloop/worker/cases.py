@@ -128,8 +128,9 @@ def _ill_conditioned(bounds: Sequence[Bound]) -> str | None:
 
 def kept_bytes(draw: Draw, goldens: Sequence[torch.Tensor]) -> int:
     """Return the memory that a case's inputs, parameters and goldens take."""
-    tensors = [t for t in (*draw.inputs, *draw.state.values(), *goldens)
-               if isinstance(t, torch.Tensor)]
+    tensors = [
+        t for t in (*draw.inputs, *draw.state.values(), *goldens) if isinstance(t, torch.Tensor)
+    ]
     return sum(t.numel() * t.element_size() for t in tensors)
 
 

@@ -1,8 +1,8 @@
 """Frames and file descriptors over a Unix stream socket, with a deadline on every wait.
 
-A frame is a 4-byte big-endian length and a JSON object; descriptors ride on the header. Used between
-judge and zygote (trusted) and between judge and candidate (untrusted: frames from there are data,
-capped in size and refused when malformed).
+A frame is a 4-byte big-endian length and a JSON object; descriptors ride on the header. Used
+between judge and zygote (trusted) and between judge and candidate (untrusted: frames from there are
+data, capped in size and refused when malformed).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The judge's side of the zygote: start children, watch them, end them.
 
-A `Child` is an untrusted process behind a channel. Every wait has a deadline; a child that misses it
-is killed with all its descendants. What it wrote to stdout and stderr is kept, capped.
+A `Child` is an untrusted process behind a channel. Every wait has a deadline; a child that misses
+it is killed with all its descendants. What it wrote to stdout and stderr is kept, capped.
 """
 
 from __future__ import annotations
@@ -59,9 +59,20 @@ class Zygote:
         if interpret:
             env["TRITON_INTERPRET"] = "1"
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-W", "ignore", "-m", "hotloop.worker.zygote", str(theirs.fileno())],
-            env=env, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, start_new_session=True,
+            [
+                sys.executable,
+                "-P",
+                "-W",
+                "ignore",
+                "-m",
+                "hotloop.worker.zygote",
+                str(theirs.fileno()),
+            ],
+            env=env,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
         )
         theirs.close()
         self._channel = ours
@@ -169,8 +180,13 @@ class Child:
     """One untrusted child process: a candidate or a compile lane."""
 
     def __init__(
-        self, zygote: Zygote, role: str, spec: sandbox.CageSpec, *,
-        env: Mapping[str, str], arena_fd: int | None = None,
+        self,
+        zygote: Zygote,
+        role: str,
+        spec: sandbox.CageSpec,
+        *,
+        env: Mapping[str, str],
+        arena_fd: int | None = None,
     ) -> None:
         ours, theirs = Channel.pair()
         read_end, write_end = os.pipe()

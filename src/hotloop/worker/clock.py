@@ -76,7 +76,8 @@ class CuptiClock:
         self._flusher = Flusher()
         self._records: list[tuple[int, int, str]] = []
         self._copy_names = {
-            int(cupti.ActivityKind.MEMCPY): "memcpy", int(cupti.ActivityKind.MEMSET): "memset",
+            int(cupti.ActivityKind.MEMCPY): "memcpy",
+            int(cupti.ActivityKind.MEMSET): "memset",
         }
         cupti.activity_register_callbacks(self._give_buffer, self._take_buffer)
         for kind in (

@@ -10,9 +10,9 @@ tile   the bulk rule for every 16,384 consecutive elements with m = 4, so that o
 
 `b` is the envelope, `r` the unavoidable rounding of the golden to the output dtype. The factors
 follow torch's `_dynamo.utils.same` (2 and 3 times eager's error) and FlashAttention's tests. For
-float32 outputs `r` is at least 4 ulp of the element (element-wise chains of transcendental functions
-are that far apart in correct libraries); TF32 lies two decades above. Integers, booleans and the
-`integers` profile are compared exactly.
+float32 outputs `r` is at least 4 ulp of the element (element-wise chains of transcendental
+functions are that far apart in correct libraries); TF32 lies two decades above. Integers, booleans
+and the `integers` profile are compared exactly.
 
 Covered: values, NaN and Inf, every element of every output. Not covered here: shape and dtype
 (`correctness.py` checks them first), conditioning (`cases.py` drops profiles whose gate is void).
@@ -73,7 +73,7 @@ class Bound:
 
     @property
     def bulk_factor(self) -> float:
-        """m of the bulk rule."""
+        """M of the bulk rule."""
         return 2.0 if self.dtype in (torch.float32, torch.float64) else 3.0
 
     @property
@@ -101,7 +101,7 @@ def error_stats(candidate: torch.Tensor, golden: torch.Tensor) -> ErrorStats:
     tiles = torch.zeros(-(-max(count, 1) // TILE), dtype=torch.float64, device=flat_g.device)
     stats = ErrorStats(count, 0.0, 0.0, 0, 0, tiles)
     for start in range(0, count, CHUNK):
-        error = (flat_c[start : start + CHUNK].to(torch.float64) - flat_g[start : start + CHUNK])
+        error = flat_c[start : start + CHUNK].to(torch.float64) - flat_g[start : start + CHUNK]
         _add_chunk(stats, error.abs_(), start)
     return stats
 
@@ -146,10 +146,17 @@ def make_bound(
     g = golden.to(torch.float64)
     floor = _floor_stats(g, dtype)
     bound = Bound(
-        dtype, tuple(golden.shape), exact or not dtype.is_floating_point,
-        0.0, 0.0, torch.zeros_like(floor.tile_sum_sq),
-        floor.rmse, floor.max_abs, floor.tile_sum_sq,
-        _rms(g), float(g.abs().max().item()) if g.numel() else 0.0,
+        dtype,
+        tuple(golden.shape),
+        exact or not dtype.is_floating_point,
+        0.0,
+        0.0,
+        torch.zeros_like(floor.tile_sum_sq),
+        floor.rmse,
+        floor.max_abs,
+        floor.tile_sum_sq,
+        _rms(g),
+        float(g.abs().max().item()) if g.numel() else 0.0,
     )
     for member in members:
         stats = error_stats(member, g)
@@ -168,8 +175,12 @@ def reseeded(bound: Bound, golden: torch.Tensor) -> Bound:
     g = golden.to(torch.float64)
     floor = _floor_stats(g, bound.dtype)
     return dataclasses.replace(
-        bound, floor_rmse=floor.rmse, floor_max=floor.max_abs, floor_tile=floor.tile_sum_sq,
-        golden_rms=_rms(g), golden_max=float(g.abs().max().item()) if g.numel() else 0.0,
+        bound,
+        floor_rmse=floor.rmse,
+        floor_max=floor.max_abs,
+        floor_tile=floor.tile_sum_sq,
+        golden_rms=_rms(g),
+        golden_max=float(g.abs().max().item()) if g.numel() else 0.0,
     )
 
 
@@ -205,9 +216,7 @@ def _rounding_stats(golden: torch.Tensor, dtype: torch.dtype) -> ErrorStats:
 def _rms(golden: torch.Tensor) -> float:
     if golden.numel() == 0:
         return 0.0
-    total = sum(
-        float(part.square().sum().item()) for part in golden.reshape(-1).split(CHUNK)
-    )
+    total = sum(float(part.square().sum().item()) for part in golden.reshape(-1).split(CHUNK))
     return math.sqrt(total / golden.numel())
 
 
@@ -262,7 +271,7 @@ def timed_gate(candidate: torch.Tensor, trusted: torch.Tensor, bound: Bound) -> 
 def within_declared(
     candidate: torch.Tensor, golden: torch.Tensor, *, atol: float, rtol: float
 ) -> bool:
-    """Whether |c - g| <= atol + rtol * |g| everywhere: a problem's own tolerance, beside the gate."""
+    """Whether |c - g| <= atol + rtol * |g| everywhere: a problem's own tolerance."""
     flat_c, flat_g = candidate.reshape(-1), golden.reshape(-1)
     for start in range(0, flat_g.numel(), CHUNK):
         g = flat_g[start : start + CHUNK].to(torch.float64)

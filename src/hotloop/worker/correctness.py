@@ -60,9 +60,7 @@ class CorrectnessStage:
         board.write_inputs(0, draw)
         _sync(draw)
         self._evaluation.prepare()
-        answer = self._evaluation.call(
-            0, timed=False, stage=Stage.CORRECTNESS, timeout_s=timeout_s
-        )
+        answer = self._evaluation.call(0, timed=False, stage=Stage.CORRECTNESS, timeout_s=timeout_s)
         self._check_description(answer)
         self._check_untouched(draw)
         self._check_values(case, goldens)
@@ -82,7 +80,8 @@ class CorrectnessStage:
                     f"(atol {atol:g}, rtol {rtol:g})"
                 )
                 raise Failed(
-                    Status.INCORRECT_NUMERICAL, Stage.CORRECTNESS,
+                    Status.INCORRECT_NUMERICAL,
+                    Stage.CORRECTNESS,
                     Evidence(kind="wrong_values", message=text),
                 )
 
@@ -100,16 +99,22 @@ class CorrectnessStage:
                 self._check_values(case, goldens)
 
     def _check_description(self, answer: dict[str, Any]) -> None:
-        expected = [(list(t.shape), str(t.dtype).removeprefix("torch."))
-                    for t in self._evaluation.board.outputs(0)]
+        expected = [
+            (list(t.shape), str(t.dtype).removeprefix("torch."))
+            for t in self._evaluation.board.outputs(0)
+        ]
         got = [(o.get("shape"), o.get("dtype")) for o in answer.get("outputs", [])]
         if [e[0] for e in expected] != [g[0] for g in got]:
-            text = f"expected outputs of shape {[e[0] for e in expected]}, got {[g[0] for g in got]}"
+            text = (
+                f"expected outputs of shape {[e[0] for e in expected]}, got {[g[0] for g in got]}"
+            )
             raise Failed(
                 Status.INCORRECT_SHAPE, Stage.CORRECTNESS, Evidence(kind="shape", message=text)
             )
         if [e[1] for e in expected] != [g[1] for g in got]:
-            text = f"expected outputs of dtype {[e[1] for e in expected]}, got {[g[1] for g in got]}"
+            text = (
+                f"expected outputs of dtype {[e[1] for e in expected]}, got {[g[1] for g in got]}"
+            )
             raise Failed(
                 Status.INCORRECT_DTYPE, Stage.CORRECTNESS, Evidence(kind="dtype", message=text)
             )
@@ -137,7 +142,8 @@ class CorrectnessStage:
             failed = case_result(case, i, bound, result, mismatches=beyond)
             self.results.append(failed)
             raise Failed(
-                Status.INCORRECT_NUMERICAL, Stage.CORRECTNESS,
+                Status.INCORRECT_NUMERICAL,
+                Stage.CORRECTNESS,
                 describe_mismatch(failed, output, golden, bound),
             )
 
@@ -170,6 +176,5 @@ def _modified(text: str) -> Failed:
 
 
 def _sync(draw: Any) -> None:
-    if any(t.is_cuda for t in (*draw.inputs, *draw.state.values())
-           if isinstance(t, torch.Tensor)):
+    if any(t.is_cuda for t in (*draw.inputs, *draw.state.values()) if isinstance(t, torch.Tensor)):
         torch.cuda.synchronize()

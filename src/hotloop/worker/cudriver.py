@@ -135,8 +135,13 @@ def copy_to_host(ptr: int, nbytes: int) -> bytes:
 
 def memset_d16(ptr: int, pattern: int, nbytes: int, stream: int = 0) -> None:
     """Fill `nbytes` (even) with a 16-bit pattern, in stream order."""
-    call("cuMemsetD16Async", c_uint64(ptr), ctypes.c_ushort(pattern), c_size_t(nbytes // 2),
-         c_void_p(stream))
+    call(
+        "cuMemsetD16Async",
+        c_uint64(ptr),
+        ctypes.c_ushort(pattern),
+        c_size_t(nbytes // 2),
+        c_void_p(stream),
+    )
 
 
 def address_range(ptr: int) -> tuple[int, int]:
@@ -159,8 +164,12 @@ def ipc_export(ptr: int) -> bytes:
 def ipc_open(handle: bytes) -> int:
     """Map another process's allocation; must not be called by the process that exported it."""
     ptr = c_uint64()
-    call("cuIpcOpenMemHandle_v2", byref(ptr), IpcHandle.from_buffer_copy(handle),
-         c_uint(IPC_LAZY_ENABLE_PEER_ACCESS))
+    call(
+        "cuIpcOpenMemHandle_v2",
+        byref(ptr),
+        IpcHandle.from_buffer_copy(handle),
+        c_uint(IPC_LAZY_ENABLE_PEER_ACCESS),
+    )
     return ptr.value
 
 
@@ -172,8 +181,9 @@ def ipc_close(ptr: int) -> None:
 
 
 def _device_prop(device: int) -> MemAllocationProp:
-    return MemAllocationProp(ALLOCATION_PINNED, HANDLE_POSIX_FD,
-                             MemLocation(LOCATION_DEVICE, device))
+    return MemAllocationProp(
+        ALLOCATION_PINNED, HANDLE_POSIX_FD, MemLocation(LOCATION_DEVICE, device)
+    )
 
 
 def vmm_round_up(nbytes: int, device: int = 0) -> int:

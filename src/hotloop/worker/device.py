@@ -6,6 +6,7 @@ import platform
 import statistics
 import subprocess
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ import torch
 from hotloop.core.units import gbps, tflops
 from hotloop.errors import DeviceLost
 from hotloop.worker.timed import make_clock_once
+from hotloop.worker.workroom import GpuAddress
 
 MATMUL_SIZE = 4096
 COPY_BYTES = 1 << 30
@@ -45,6 +47,25 @@ def environment(device: str, isolation: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "isolation": isolation,
     }
+
+
+def gpu_address() -> GpuAddress:
+    """Return the node and UUID of the GPU that torch uses as device 0.
+
+    Raises:
+        DeviceLost: the driver does not list it.
+    """
+    uuid = f"GPU-{torch.cuda.get_device_properties(0).uuid}"
+    for information in Path("/proc/driver/nvidia/gpus").glob("*/information"):
+        fields: dict[str, str] = {}
+        for line in information.read_text().splitlines():
+            key, _, value = line.partition(":")
+            fields[key.strip()] = value.strip()
+        if fields.get("GPU UUID") == uuid:
+            return GpuAddress(int(fields["Device Minor"]), uuid)
+    raise DeviceLost(
+        f"expected {uuid} below /proc/driver/nvidia/gpus, it is not there; is /proc mounted whole?"
+    )
 
 
 @cache
@@ -81,7 +102,10 @@ def _driver_version() -> str | None:
     try:
         answer = subprocess.run(
             ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
-            capture_output=True, text=True, timeout=10, check=True,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -32,7 +32,7 @@ SETS_BYTES = 1 << 30
 
 
 class Failed(Exception):
-    """The candidate failed: how, at which stage, with which evidence. Data, not an error of ours."""
+    """The candidate failed: how, at which stage, with what evidence. Data, no error of ours."""
 
     def __init__(self, status: Status, stage: Stage, evidence: Evidence) -> None:
         super().__init__(evidence.message)

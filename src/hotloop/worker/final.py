@@ -1,12 +1,12 @@
 """The final tier's timing: candidate and baselines interleaved on one GPU.
 
-Rounds run through all sides in one order, then in the reverse order (ABBA for two sides), a block of
-calls each, with the same flush, the same fresh values and the same kind of clock. A speed-up is a
-ratio of medians with a bootstrap interval over the rounds.
+Rounds run through all sides in one order, then in the reverse order (ABBA for two sides), a block
+of calls each, with the same flush, the same fresh values and the same kind of clock. A speed-up is
+a ratio of medians with a bootstrap interval over the rounds.
 
 Where the forward consists of recorded kernel launches only, they are replayed by a process without
-any candidate code and that is timed (`mode: replay`); otherwise the candidate's own process is timed
-(`mode: host_path`).
+any candidate code and that is timed (`mode: replay`); otherwise the candidate's own process is
+timed (`mode: host_path`).
 """
 
 from __future__ import annotations
@@ -95,9 +95,7 @@ def _try_replay(timer: CandidateTimer) -> str | None:
     return None
 
 
-def _interval(
-    baseline: list[list[float]], candidate: list[list[float]]
-) -> tuple[float, float]:
+def _interval(baseline: list[list[float]], candidate: list[list[float]]) -> tuple[float, float]:
     interval = paired_speedup_interval(list(zip(baseline, candidate, strict=True)))
     return interval.low, interval.high
 

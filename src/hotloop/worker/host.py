@@ -23,8 +23,8 @@ import torch
 
 from hotloop.worker.arena import Arena, Slot
 from hotloop.worker.arguments import decode_args
-from hotloop.worker.failure import describe_error
 from hotloop.worker.channel import Channel, ChannelClosed
+from hotloop.worker.failure import describe_error
 
 
 class Host(ABC):

@@ -14,7 +14,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
@@ -23,7 +23,7 @@ from hotloop.core.verdict import Tier
 from hotloop.core.wire import PROTOCOL_VERSION, Request, Response, read_frame, write_frame
 from hotloop.errors import ConfigError, HotloopError, InfraError
 from hotloop.worker.builds import Builds, signature_of
-from hotloop.worker.device import check_device, environment
+from hotloop.worker.device import check_device, environment, gpu_address
 from hotloop.worker.session import Session
 from hotloop.worker.verification import CALL_TIMEOUT_S, Verification, release_memory
 from hotloop.worker.workroom import Workroom
@@ -44,9 +44,7 @@ class Judge:
         """Start the workroom on the device asked for."""
         device = params["device"]
         check_device(device)
-        gpu = None
-        if device == "cuda":
-            gpu = int(os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or 0)
+        gpu = gpu_address() if device == "cuda" else None
         self._room = Workroom(device, tier=params["tier"], gpu=gpu)
         self._call_timeout_s = params["call_timeout_s"] or CALL_TIMEOUT_S[device]
         return {"protocol": PROTOCOL_VERSION, "environment": environment(device, params["tier"])}
@@ -77,7 +75,10 @@ class Judge:
         candidate = from_json(Candidate, params["candidate"])
         tier = Tier(params["tier"])
         verification = Verification(
-            self._session, self._workroom(), self._builds, candidate,
+            self._session,
+            self._workroom(),
+            self._builds,
+            candidate,
             call_timeout_s=self._call_timeout_s,
         )
         verdict = verification.run(tier)
@@ -100,7 +101,7 @@ class Judge:
 class Server:
     """Reads requests, runs them where they belong, writes answers."""
 
-    def __init__(self, judge: Judge, source: BinaryIO, sink: BinaryIO, lanes: int) -> None:
+    def __init__(self, judge: Judge, source: IO[bytes], sink: IO[bytes], lanes: int) -> None:
         self._judge = judge
         self._source = source
         self._sink = sink

@@ -53,16 +53,14 @@ def _message(case: CaseResult, bound: Bound) -> str:
     ratio = case.rmse / case.eager_rmse if case.rmse and case.eager_rmse else None
     relation = f", {ratio:.3g} times eager's own" if ratio else ""
     relative = case.rmse / case.golden_rms if case.rmse and case.golden_rms else None
-    size = f" ({relative:.2g} of the output's RMS)" if relative else ""
+    share = f" ({relative:.2g} of the output's RMS)" if relative else ""
     return (
-        f"{where}: the error is too large{relation}{size}; {case.mismatches} of {total} elements "
+        f"{where}: the error is too large{relation}{share}; {case.mismatches} of {total} elements "
         f"are far off; worst at {case.worst_index}"
     )
 
 
-def _sample(
-    flat: int, output: torch.Tensor, golden: torch.Tensor, bound: Bound
-) -> dict[str, Any]:
+def _sample(flat: int, output: torch.Tensor, golden: torch.Tensor, bound: Bound) -> dict[str, Any]:
     got = output.reshape(-1)[flat].item()
     expected = golden.reshape(-1)[flat].item()
     return {

@@ -1,12 +1,13 @@
 """The performance stage: how fast, on inputs nobody has seen, with every output checked.
 
-Each timed call gets new values at one of several addresses on a cold L2; its output is compared with
-a trusted implementation on the same values. The candidate's own clock reading is a claim: the judge
-holds its wall clock over a batch of fresh inputs beside it, and where the claim is too small the
-judge's figure stands.
+Each timed call gets new values at one of several addresses on a cold L2; its output is compared
+with a trusted implementation on the same values. The candidate's own clock reading is a claim: the
+judge holds its wall clock over a batch of fresh inputs beside it, and where the claim is too small
+the judge's figure stands.
 
-Covered: every timed output, replayed or cached results, timers patched in the candidate. Not covered:
-a candidate that slows the baseline down by background load (the final tier interleaves both).
+Covered: every timed output, replayed or cached results, timers patched in the candidate. Not
+covered: a candidate that slows the baseline down by background load (the final tier interleaves
+both).
 """
 
 from __future__ import annotations

@@ -19,7 +19,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hotloop.worker.recording import Buffer, Launch, Literal, Parameter, Pointer, Recording, TensorMap
+from hotloop.worker.recording import (
+    Buffer,
+    Launch,
+    Literal,
+    Parameter,
+    Pointer,
+    Recording,
+    TensorMap,
+)
 
 _SCALARS: dict[str, Any] = {
     "i1": ctypes.c_int8, "i8": ctypes.c_int8, "i16": ctypes.c_int16, "i32": ctypes.c_int32,
@@ -52,11 +60,13 @@ class Recorder:
 
         make = driver.active.launcher_cls
         driver.active.launcher_cls = lambda src, metadata: _Launcher(
-            make(src, metadata), src, metadata, self)
+            make(src, metadata), src, metadata, self
+        )
         knobs.runtime.kernel_load_end_hook.add(self._on_load)
 
-    def _on_load(self, module: Any, function: Any, name: str, files: Mapping[str, str],
-                 hash: str) -> None:
+    def _on_load(
+        self, module: Any, function: Any, name: str, files: Mapping[str, str], hash: str
+    ) -> None:
         cubin = Path(next(p for f, p in files.items() if f.endswith(".cubin"))).read_bytes()
         digest = hashlib.sha256(cubin).hexdigest()
         self._cubins[digest], self._cubin_of[function] = cubin, digest
@@ -78,20 +88,34 @@ class Recorder:
         self.recording = False
         if len(self._streams) > 1:
             raise UnreplayableError("launches on more than one stream: their order is not recorded")
-        used = {p.buffer for x in self._launches for p in x.parameters if not isinstance(p, Literal)}
+        used = {
+            p.buffer for x in self._launches for p in x.parameters if not isinstance(p, Literal)
+        }
         places = []
         for tensor, place in ((t, self._locate(t)) for t in outputs):
             if place.buffer not in used:
                 raise UnreplayableError("an output was not touched by any recorded launch")
-            places.append({"buffer": place.buffer, "offset": place.offset,
-                           "shape": list(tensor.shape), "stride": list(tensor.stride()),
-                           "dtype": str(tensor.dtype).removeprefix("torch.")})
+            places.append(
+                {
+                    "buffer": place.buffer,
+                    "offset": place.offset,
+                    "shape": list(tensor.shape),
+                    "stride": list(tensor.stride()),
+                    "dtype": str(tensor.dtype).removeprefix("torch."),
+                }
+            )
         cubins = {x.cubin: self._cubins[x.cubin] for x in self._launches}
         self._alive.clear()
         return Recording(tuple(self._buffers), tuple(self._launches), tuple(places), cubins)
 
-    def note(self, launcher: _Launcher, grid: tuple[int, int, int], stream: int, function: int,
-             args: Sequence[Any]) -> None:
+    def note(
+        self,
+        launcher: _Launcher,
+        grid: tuple[int, int, int],
+        stream: int,
+        function: int,
+        args: Sequence[Any],
+    ) -> None:
         """Record one launch (called by the launcher, before the launch itself)."""
         meta = launcher.metadata
         parameters = list(self._parameters(launcher.signature, args, launcher.tma_metadata))
@@ -99,12 +123,23 @@ class Recorder:
             total = nbytes * grid[0] * grid[1] * grid[2] * meta.num_ctas
             parameters.append(self._scratch(total) if total else Pointer(-1, 0))
         self._streams.add(stream)
-        self._launches.append(Launch(
-            self._cubin_of[function], meta.name, grid, meta.num_warps, meta.num_ctas, meta.shared,
-            bool(meta.launch_cooperative_grid), bool(meta.launch_pdl), tuple(parameters)))
+        self._launches.append(
+            Launch(
+                self._cubin_of[function],
+                meta.name,
+                grid,
+                meta.num_warps,
+                meta.num_ctas,
+                meta.shared,
+                bool(meta.launch_cooperative_grid),
+                bool(meta.launch_pdl),
+                tuple(parameters),
+            )
+        )
 
-    def _parameters(self, signature: Sequence[Any], args: Sequence[Any],
-                    tma: Iterator[Any]) -> Iterator[Parameter]:
+    def _parameters(
+        self, signature: Sequence[Any], args: Sequence[Any], tma: Iterator[Any]
+    ) -> Iterator[Parameter]:
         for kind, arg in zip(signature, args, strict=True):
             if kind == "constexpr":
                 continue
@@ -129,9 +164,16 @@ class Recorder:
         else:
             wide = (*shape[:-1], shape[-1] * 2) if meta["fp4_padded"] else shape
             yield TensorMap(
-                place.buffer, place.offset, _TMA_ELEMENT_TYPE.get(meta["elem_type"],
-                meta["elem_type"]), meta["elem_size"], meta["swizzle"], tuple(meta["block_size"]),
-                wide, strides, arg.padding == "nan")
+                place.buffer,
+                place.offset,
+                _TMA_ELEMENT_TYPE.get(meta["elem_type"], meta["elem_type"]),
+                meta["elem_size"],
+                meta["swizzle"],
+                tuple(meta["block_size"]),
+                wide,
+                strides,
+                arg.padding == "nan",
+            )
         yield from (Literal(pack_scalar("i32", v).hex()) for v in shape)
         yield from (Literal(pack_scalar("i64", v).hex()) for v in strides)
 
@@ -210,6 +252,9 @@ def _allocated_ranges() -> list[tuple[int, int]]:
     """Return [start, end) of each block that torch's caching allocator has handed out."""
     import torch
 
-    return [(block["address"], block["address"] + block["size"])
-            for segment in torch.cuda.memory_snapshot()
-            for block in segment["blocks"] if block["state"] == "active_allocated"]
+    return [
+        (block["address"], block["address"] + block["size"])
+        for segment in torch.cuda.memory_snapshot()
+        for block in segment["blocks"]
+        if block["state"] == "active_allocated"
+    ]

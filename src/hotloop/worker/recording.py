@@ -92,8 +92,13 @@ class Recording:
             row = {k: v for k, v in vars(launch).items() if k != "parameters"}
             row["parameters"] = [{"kind": _NAMES[type(p)], **asdict(p)} for p in launch.parameters]
             launches.append(row)
-        return json.dumps({"buffers": [asdict(b) for b in self.buffers], "launches": launches,
-                           "outputs": list(self.outputs)})
+        return json.dumps(
+            {
+                "buffers": [asdict(b) for b in self.buffers],
+                "launches": launches,
+                "outputs": list(self.outputs),
+            }
+        )
 
     @classmethod
     def from_json(cls, text: str, cubins: dict[str, bytes]) -> Recording:

@@ -92,9 +92,7 @@ def split_arena(recording: dict[str, Any], board: Board) -> None:
     """
     starts = set_offsets(board)
     end = starts[1] if len(starts) > 1 else board.layout.size_bytes
-    arena = next(
-        (i for i, b in enumerate(recording["buffers"]) if b["name"] == "arena"), None
-    )
+    arena = next((i for i, b in enumerate(recording["buffers"]) if b["name"] == "arena"), None)
     if arena is None:
         raise Refused("no launch touches the judge's buffers")
     recording["buffers"][arena]["name"] = "state"

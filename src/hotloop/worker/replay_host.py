@@ -38,9 +38,7 @@ class ReplayHost(Host):
         for start in message["set_offsets"]:
             replayer = Replayer(recording, {"state": base, "set": base + start})
             self._replayers.append(replayer)
-            self._outputs.append(
-                [self._output_view(replayer, o) for o in recording.outputs]
-            )
+            self._outputs.append([self._output_view(replayer, o) for o in recording.outputs])
 
     def prepare(self) -> None:
         """Do nothing: tables of `prepare()` are part of the recording."""

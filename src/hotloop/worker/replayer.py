@@ -34,10 +34,14 @@ class Replayer:
         Raises: CudaDriverError; KeyError when a named buffer has no address.
         """
         self._keep: list[Any] = []  # host memory that the launch arrays point into
-        self._scratch = [None if b.name else cu.mem_alloc(max(b.nbytes, 1))
-                         for b in recording.buffers]
-        self.addresses = [addresses[b.name] if b.name else scratch
-                          for b, scratch in zip(recording.buffers, self._scratch, strict=True)]
+        self._scratch: list[int] = []
+        self.addresses: list[int] = []
+        for buffer in recording.buffers:
+            if buffer.name:
+                self.addresses.append(addresses[buffer.name])
+            else:
+                self._scratch.append(cu.mem_alloc(max(buffer.nbytes, 1)))
+                self.addresses.append(self._scratch[-1])
         self._fill_tables(recording)
         self._modules = {k: _load(code) for k, code in recording.cubins.items()}
         self._launches = [self._bind(launch) for launch in recording.launches]
@@ -51,7 +55,7 @@ class Replayer:
     def poison(self, pattern: int = 0x7FFF, stream: int = 0) -> None:
         """Fill scratch with NaN, so that nothing survives from the launch before; not tables."""
         for address in self._scratch:
-            if address is not None and address not in self._tables:
+            if address not in self._tables:
                 size = cu.address_range(address)[1]
                 cu.memset_d16(address, pattern, size, stream)
 
@@ -60,22 +64,25 @@ class Replayer:
         for module in self._modules.values():
             cu.call("cuModuleUnload", module)
         for address in self._scratch:
-            if address is not None:
-                cu.mem_free(address)
+            cu.mem_free(address)
 
     def _fill_tables(self, recording: Recording) -> None:
         """Write what `prepare()` had made into the buffers that hold it."""
         self._tables: set[int] = set()
-        for buffer, address in zip(recording.buffers, self._scratch, strict=True):
-            if buffer.data is not None and address is not None:
+        for buffer, address in zip(recording.buffers, self.addresses, strict=True):
+            if buffer.name is None and buffer.data is not None:
                 data = base64.b64decode(buffer.data)
                 cu.copy_to_device(address, data[: buffer.nbytes])
                 self._tables.add(address)
 
     def _bind(self, launch: Launch) -> tuple[cu.LaunchConfig, c_void_p, Any]:
         function = c_void_p()
-        cu.call("cuModuleGetFunction", byref(function), self._modules[launch.cubin],
-                launch.function.encode())
+        cu.call(
+            "cuModuleGetFunction",
+            byref(function),
+            self._modules[launch.cubin],
+            launch.function.encode(),
+        )
         _allow_shared(function, launch.shared_bytes)
         if launch.num_ctas == _NON_PORTABLE_CLUSTER:
             cu.call("cuFuncSetAttribute", function, cu.FUNC_NON_PORTABLE_CLUSTER, 1)
@@ -94,21 +101,33 @@ class Replayer:
         return self._tensor_map(parameter)
 
     def _address(self, place: Pointer | TensorMap) -> int:
-        return 0 if place.buffer < 0 else self.addresses[place.buffer] + place.offset
+        if place.buffer < 0:
+            return 0
+        return self.addresses[place.buffer] + place.offset
 
     def _tensor_map(self, spec: TensorMap) -> Any:
-        """Encode with the driver; dimensions go innermost first, strides in bytes, first omitted."""
+        """Encode with the driver: innermost dimension first, strides in bytes without it."""
         rank = len(spec.shape)
         block = memoryview(bytearray(_TENSOR_MAP_BYTES + _TENSOR_MAP_ALIGNMENT))
         whole = (ctypes.c_ubyte * len(block)).from_buffer(block)
         skip = -ctypes.addressof(whole) % _TENSOR_MAP_ALIGNMENT
         out = (ctypes.c_ubyte * _TENSOR_MAP_BYTES).from_buffer(block, skip)
         strides = [s * spec.element_bytes for s in reversed(spec.strides[:-1])]
-        cu.call("cuTensorMapEncodeTiled", out, c_int(spec.element_type), c_uint(rank),
-                c_void_p(self._address(spec)), (c_uint64 * rank)(*reversed(spec.shape)),
-                (c_uint64 * rank)(*strides), (c_uint * rank)(*reversed(spec.block)),
-                (c_uint * rank)(*[1] * rank), _INTERLEAVE_NONE, spec.swizzle, _L2_PROMOTION_128B,
-                1 if spec.nan_fill else 0)
+        cu.call(
+            "cuTensorMapEncodeTiled",
+            out,
+            c_int(spec.element_type),
+            c_uint(rank),
+            c_void_p(self._address(spec)),
+            (c_uint64 * rank)(*reversed(spec.shape)),
+            (c_uint64 * rank)(*strides),
+            (c_uint * rank)(*reversed(spec.block)),
+            (c_uint * rank)(*[1] * rank),
+            _INTERLEAVE_NONE,
+            spec.swizzle,
+            _L2_PROMOTION_128B,
+            1 if spec.nan_fill else 0,
+        )
         return out
 
 
@@ -143,5 +162,11 @@ def _config(launch: Launch) -> cu.LaunchConfig:
         slot.id = number
         slot.value[: len(value)] = value
     x, y, z = launch.grid
-    return cu.LaunchConfig((x * launch.num_ctas, y, z), (32 * launch.num_warps, 1, 1),
-                           launch.shared_bytes, None, attributes, len(wanted))
+    return cu.LaunchConfig(
+        (x * launch.num_ctas, y, z),
+        (32 * launch.num_warps, 1, 1),
+        launch.shared_bytes,
+        None,
+        attributes,
+        len(wanted),
+    )

@@ -7,6 +7,7 @@ candidate; the final tier draws new seeds.
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -48,8 +49,10 @@ class WorkloadView:
         Raises:
             ProblemError: the reference is broken, or its inputs do not fit on the device.
         """
+        start = time.monotonic()
         loaded = load_problem(problem, device=device, settings=workload.settings)
         reference = build_reference(loaded)
+        log_step("reference", start)
         book = CaseBook(reference, workload.name)
         fill_book(book)
         draw, _ = book.materialise(book.cases[0])
@@ -66,6 +69,11 @@ class WorkloadView:
             book = CaseBook(self.reference, self.workload.name)
             book.add_like(known, secret_seed())
             yield book
+
+
+def log_step(what: str, start: float) -> None:
+    """Say on standard error (the judge's log) how long a step of the set-up took."""
+    print(f"hotloop judge: {what}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
 
 
 def fill_book(book: CaseBook) -> None:
@@ -91,6 +99,7 @@ class Session:
         self.isolation = isolation
         nominal = next(w for w in problem.workloads if w.role is Role.NOMINAL)
         self.nominal = WorkloadView.build(problem, nominal, device)
+        log_step("reference, goldens and envelope", start)
         self.others = [w for w in problem.workloads if w.role is not Role.NOMINAL]
         self._other_views: dict[str, WorkloadView] = {}
         self.timed: TimedInputs | None = None
@@ -128,7 +137,9 @@ class Session:
         draw = reference.draw(seed, reference.profiles[0], timed=True)
         book.add_draw(draw)
         for name in reference.baseline_names():
+            start = time.monotonic()
             self._add_baseline(name, draw)
+            log_step(f"baseline {name}", start)
         oracle = self.baselines.get("flex") or self.baselines["eager"]
         self.timed = TimedInputs.build(reference, draw, book.cases[0], oracle)
 
@@ -153,6 +164,7 @@ class Session:
             attention = trace_attention(loaded)
         elif tracing:
             draw, _ = self.nominal.book.materialise(self.nominal.book.cases[0])
+            assert loaded.model_class is not None
             with torch.device(self.device):
                 model = loaded.model_class(*self.init_args)
             graph = trace_model(loaded, model, draw.inputs)
@@ -168,7 +180,9 @@ class Session:
             flops=self.reference.flops,
             io_bytes=self.reference.io_bytes,
             rankable=not degenerate,
-            notes=tuple(dict.fromkeys((*degenerate, *self.reference.notes, *self.nominal.book.notes))),
+            notes=tuple(
+                dict.fromkeys((*degenerate, *self.reference.notes, *self.nominal.book.notes))
+            ),
             baselines_ms=dict(self.baselines_ms),
             missing_baselines=dict(self.missing_baselines),
             setup_s=setup_s,

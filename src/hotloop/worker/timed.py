@@ -1,8 +1,9 @@
 """Inputs of timed calls, and what their outputs must be.
 
 One draw whose input values are replaced in place before every call. The state (parameters, captured
-tensors) stays, as it does between calls of a model in use. The trusted outputs come from a legitimate
-implementation on the judge's own copies: compiled FlexAttention for attention, eager for models.
+tensors) stays, as it does between calls of a model in use. The trusted outputs come from a
+legitimate implementation on the judge's own copies: compiled FlexAttention for attention, eager for
+models.
 """
 
 from __future__ import annotations

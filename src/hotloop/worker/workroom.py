@@ -7,6 +7,7 @@ for compile lanes. On `cuda` one serves both.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import tempfile
@@ -29,24 +30,27 @@ LANE_LIMITS = sandbox.Limits(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One candidate's folder."""
+class GpuAddress:
+    """How to name the judge's GPU to another process."""
 
-    folder: Path
-    cage: sandbox.CageSpec
+    minor: int
+    """N of /dev/nvidiaN."""
+    uuid: str
+    """For CUDA_VISIBLE_DEVICES: ordinals differ where other GPUs' nodes are closed."""
 
 
 class Workroom:
     """Makes folders and children for one judge."""
 
-    def __init__(self, device: str, *, tier: str, gpu: int | None) -> None:
+    def __init__(self, device: str, *, tier: str, gpu: GpuAddress | None) -> None:
         self.device = device
         self.tier = tier
         self._gpu = gpu
-        self._uid = UNPRIVILEGED_UID + (gpu or 0) if os.geteuid() == 0 else None
+        minor = gpu.minor if gpu is not None else 0
+        self._uid = UNPRIVILEGED_UID + minor if os.geteuid() == 0 else None
         self._root = Path(tempfile.mkdtemp(prefix="hotloop-"))
         self._root.chmod(0o711)  # children pass through, only the judge lists
-        self._count = 0
+        self._numbers = itertools.count(1)
         self._seed = self._root / "seed"
         self._seed.mkdir(mode=0o700)
         self._runs = Zygote(interpret=device == "cpu", folder=self._seed)
@@ -55,8 +59,7 @@ class Workroom:
 
     def folder(self, name: str) -> Path:
         """Make an empty folder for one candidate; the cage makes its user the owner."""
-        self._count += 1
-        folder = self._root / f"{self._count:05d}-{name}"
+        folder = self._root / f"{next(self._numbers):05d}-{name}"
         folder.mkdir(mode=0o700)
         warm = self._seed / "cache"  # Triton's driver module, built once by the zygote
         if self.device == "cuda" and warm.exists():
@@ -77,7 +80,9 @@ class Workroom:
     def start_lane(self, folder: Path) -> Child:
         """Fork a compile lane: no GPU."""
         spec = self._cage(folder, gpu=None, limits=LANE_LIMITS)
-        return Child(self._builds, "lane", spec, env=self.environment(folder))
+        env = self.environment(folder)
+        env.pop("TRITON_INTERPRET", None)  # a lane compiles
+        return Child(self._builds, "lane", spec, env=env)
 
     def discard(self, folder: Path) -> None:
         """Remove a candidate's folder; only after its processes are dead."""
@@ -92,13 +97,16 @@ class Workroom:
 
     def candidate_cage(self, folder: Path) -> sandbox.CageSpec:
         """Return the cage of a process that may use the GPU."""
-        return self._cage(folder, gpu=self._gpu, limits=CANDIDATE_LIMITS)
+        minor = self._gpu.minor if self._gpu is not None else None
+        return self._cage(folder, gpu=minor, limits=CANDIDATE_LIMITS)
 
     def environment(self, folder: Path) -> dict[str, str]:
         """Return the environment of a child in `folder`."""
         env = sandbox.scrubbed_environment(str(folder), extra={})
         if self.device == "cpu":
             env["TRITON_INTERPRET"] = "1"
+        if self._gpu is not None:
+            env["CUDA_VISIBLE_DEVICES"] = self._gpu.uuid
         return env
 
     def _cage(

@@ -13,10 +13,11 @@ from hotloop.templates.lower import Level, Names, Value
 from hotloop.templates.operators import TRITON_DTYPES, kind_of
 from hotloop.templates.rowwise.accumulate import Accumulator
 from hotloop.templates.rowwise.decompose import STATISTICS, decompose, statistic_stages
-from hotloop.templates.rowwise.lowering import RowLowering
+from hotloop.templates.rowwise.lowering import InOrderLowering, RowLowering, row_memory
 from hotloop.templates.rowwise.problem import RowProblem
 from hotloop.templates.source import render_candidate
 from hotloop.templates.tensor_view import parameter_name
+from hotloop.templates.tile_lowering import TileMemory
 
 RESERVED = frozenset(
     """best BLOCK BLOCK_C BLOCK_R CHUNK col COLUMNS delta deviation first inner INNER inside
@@ -132,11 +133,12 @@ class RowRenderer:
 
     # --- statements ---
 
+    def _memory(self) -> TileMemory:
+        return row_memory(self.problem, self.pointers, self.guards())
+
     def lowering(self, statistics: dict[str, str]) -> RowLowering:
         """Return a fresh lowering that knows the statistics found so far."""
-        lowering = RowLowering(
-            self.graph, self.problem, self.names, pointers=self.pointers, guards=self.guards()
-        )
+        lowering = RowLowering(self.graph, self.names, self._memory())
         lowering.statistics.update(statistics)
         return lowering
 
@@ -204,11 +206,8 @@ class RowRenderer:
 
     def whole(self) -> list[str]:
         """Return all statements of the structure that holds a row in one tile."""
-        lines: list[str] = []
-        lowering = _InOrder(
-            self.graph, self.problem, self.names, pointers=self.pointers, guards=self.guards()
-        )
-        lowering.lines = lines
+        lowering = InOrderLowering(self.graph, self.names, self._memory())
+        lines = lowering.lines
         for stage in statistic_stages(self.graph):
             for accumulator in self.accumulators(lowering, stage):
                 lines += accumulator.whole()
@@ -293,16 +292,6 @@ class RowRenderer:
             "parameters": list(own),
             "renamed": {mine: name for mine, name in own.items() if mine != name},
         }
-
-
-class _InOrder(RowLowering):
-    """Keeps statements of all levels in one list, in the order in which they were made."""
-
-    lines: list[str]
-
-    def emit(self, level: Level, line: str) -> None:
-        """Add a statement."""
-        self.lines.append(line)
 
 
 def render_rowwise(problem: RowProblem, point: Point) -> Candidate:

@@ -1,0 +1,1 @@
+"""Matrix products with a fused epilogue from op graphs."""

@@ -1,0 +1,182 @@
+"""What becomes of runs in the attention benchmark: rows, sums, what is kept, what is shown."""
+
+import json
+import sys
+import time
+
+import pytest
+from benchmarks.attention import CASES, main, select
+from benchmarks.attention_run import Case, RunOptions, measure, summarise_correctness
+from benchmarks.attention_table import add_reference, smoke_table, speedup_of, summarise, table
+from benchmarks.gpu_pool import run_command, run_jobs
+
+from benchmarks import results_file
+
+SIZES = {"B": 4, "H": 16, "S": 4096, "D": 64, "dtype": "bfloat16"}
+
+
+def passed(ratio, interval):
+    return {
+        "row": "causal-64",
+        "problem": "attention/causal",
+        "workload": SIZES,
+        "status": "PASSED",
+        "mode": "replay",
+        "candidates": 40,
+        "error": None,
+        "performance": {
+            "latency_ms": 0.4,
+            "baselines": {"flex": 0.4 * ratio, "cudnn": 0.3},
+            "speedup": {"flex": ratio, "cudnn": 0.75},
+            "speedup_ci": {"flex": interval},
+        },
+    }
+
+
+FAILED = {
+    "row": "full-64",
+    "problem": "attention/full",
+    "workload": SIZES,
+    "status": "ERROR",
+    "performance": None,
+    "error": "exit code 3: no GPU",
+}
+
+
+@pytest.fixture
+def reference(tmp_path):
+    entry = {"shape_BHSD": [4, 16, 4096, 64], "variant": "causal", "flex_ms": 0.42}
+    path = tmp_path / "reference.json"
+    path.write_text(json.dumps({"rows": [entry | {"plain_triton_ms": 0.40}]}))
+    return path
+
+
+def test_there_are_twelve_rows_and_a_name_picks_them():
+    assert len(CASES) == 12
+    assert [c.key for c in select("causal,full-128")] == ["causal-64", "full-128", "causal-128"]
+    assert select("") == list(CASES)
+    with pytest.raises(ValueError, match="nonsense"):
+        select("nonsense")
+    assert main(["--rows", "nonsense"]) == 2
+
+
+def test_the_summary_counts_results_of_the_final_tier_alone():
+    fast = passed(3.0, [2.9, 3.1]) | {"status": "NO_FINAL"}
+    rows = [passed(1.21, [1.2, 1.22]), passed(1.0, [0.99, 1.01]), FAILED, fast]
+    summary = summarise(rows, parallel_runs=4, budget="45s")
+    assert summary["rows"] == 4
+    assert summary["passed"] == 2
+    assert summary["geomean_speedup_flex"] == 1.1
+    assert summary["wins_over_flex"] == 1
+    assert speedup_of(fast) is None
+    assert summarise([FAILED], parallel_runs=1, budget="1s")["geomean_speedup_flex"] is None
+
+
+@pytest.mark.parametrize(("ratio", "met"), [(1.019, True), (1.018, False)])
+def test_the_needed_ratio_is_that_of_the_plain_kernel_within_three_per_cent(reference, ratio, met):
+    rows = [passed(ratio, [1.0, 1.1]), FAILED]
+    add_reference(rows, reference)
+    assert rows[0]["reference"]["needed_ratio"] == pytest.approx(0.97 * 0.42 / 0.40, abs=1e-4)
+    assert rows[0]["reference"]["met"] is met
+    assert "reference" not in rows[1]
+    assert summarise(rows, parallel_runs=1, budget="45s")["reference_met"] == met
+
+
+def test_the_table_has_a_line_a_row_also_for_a_failed_one(reference):
+    rows = [passed(1.21, [1.2, 1.22]), FAILED]
+    add_reference(rows, reference)
+    _, first, second = table(rows).splitlines()
+    assert all(part in first for part in ("1.210", "[1.200, 1.220]", "0.750", "replay", "yes"))
+    assert "no GPU" in second
+
+
+def test_without_a_gpu_no_time_is_shown():
+    text = smoke_table([passed(1.21, [1.2, 1.22]) | {"verdicts": {"PASSED": 2}}])
+    assert "PASSED" in text
+    assert "ms" not in text
+    assert "1.2" not in text
+
+
+def test_the_worst_case_of_each_profile_is_kept():
+    def case(profile, rmse):
+        return {
+            "profile": profile, "rmse": rmse, "eager_rmse": 1.0, "max_abs": 1.0,
+            "eager_max_abs": 1.0, "passed": True,
+        }  # fmt: skip
+
+    cases = [case("normal", 0.5), case("normal", 0.9), case("large", 0.1)]
+    found = summarise_correctness({"cases": cases, "timed_calls_checked": 7})
+    assert found["cases"] == 3
+    assert found["worst"]["normal"]["rmse_over_eager"] == 0.9
+    assert found["worst"]["large"]["rmse_over_eager"] == 0.1
+    assert summarise_correctness(None) is None
+
+
+def test_finished_rows_of_the_same_commit_are_kept_and_no_others(tmp_path, monkeypatch):
+    path = tmp_path / "results.json"
+    monkeypatch.setenv("HOTLOOP_COMMIT", "abc")
+    rows = [passed(1.2, [1.1, 1.3]), FAILED]
+    results_file.write_results(
+        path, command="make x", environment={"gpu": "g"}, rows=rows, summary={}
+    )
+    assert json.loads(path.read_text())["commit"] == "abc"
+    assert [r["row"] for r in results_file.rows_of(path, "abc")] == ["causal-64"]
+    assert results_file.rows_of(path, "abd") == []
+    monkeypatch.setenv("HOTLOOP_COMMIT", results_file.UNKNOWN)
+    results_file.write_results(path, command="make x", environment={}, rows=rows, summary={})
+    assert results_file.rows_of(path, results_file.UNKNOWN) == []
+
+
+def test_each_gpu_takes_the_next_job_and_none_starts_too_late():
+    taken = []
+
+    def work(job, gpu):
+        taken.append((job, gpu))
+        time.sleep(0.05)
+
+    left = run_jobs(range(6), ["0", "1"], work, start_until=time.monotonic() + 60)
+    assert left == []
+    assert sorted(job for job, _ in taken) == list(range(6))
+    assert {gpu for _, gpu in taken} == {"0", "1"}
+    assert run_jobs([1, 2], ["0"], work, start_until=time.monotonic() - 1) == [1, 2]
+    assert len(taken) == 6
+
+
+def test_a_command_that_outlives_its_deadline_is_stopped():
+    command = [sys.executable, "-c", "import time; print('hello', flush=True); time.sleep(60)"]
+    done = run_command(command, env={}, deadline=time.monotonic() + 1)
+    assert done.code is None
+    assert done.stdout == "hello\n"
+    assert done.wall_s < 30
+    failing = [sys.executable, "-c", "raise SystemExit('this went wrong')"]
+    done = run_command(failing, env={}, deadline=time.monotonic() + 30)
+    assert (done.code, done.last_words) == (1, "this went wrong")
+
+
+def options(tmp_path):
+    return RunOptions(
+        device="cpu", budget="20s", runs=tmp_path, deadline=time.monotonic() + 200,
+        max_candidates=1,
+    )  # fmt: skip
+
+
+def test_a_run_that_fails_is_a_row_with_its_error(tmp_path):
+    row = measure(Case("no_such_variant", 64), "", options(tmp_path))
+    assert row["status"] == "ERROR"
+    assert "no_such_variant" in row["error"]
+    assert row["exit_code"] == 2
+    assert row["performance"] is None
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_run_without_a_gpu_becomes_a_row_without_times(tmp_path):
+    row = measure(Case("softcap", 64), "", options(tmp_path))
+    assert row["error"] is None
+    assert row["status"] == "PASSED"
+    assert row["workload"]["S"] == 128
+    assert row["performance"] is None
+    assert row["schedule"]
+    assert row["verdicts"] == {"PASSED": 1}
+    assert row["correctness"]["passed"]
+    assert row["command"].startswith("hotloop optimize examples/attention/softcap.py --device cpu")
