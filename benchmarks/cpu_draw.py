@@ -2,8 +2,10 @@
 
     python -m benchmarks.cpu_draw
 
-KernelBench level 1, problem 19, asks for one float32 tensor of 4096 x 393216 from `torch.rand`.
-Prints one JSON object: seconds of each draw, and of the copy to the GPU where there is one.
+KernelBench level 1, problem 19, asks for one float32 tensor of 4096 x 393216 from `torch.rand`. Its
+harness draws it for each correctness trial and once for the timing, six times with five trials, and
+copies it to the GPU. Prints one JSON object: seconds of each draw, and of the copy where there is a
+GPU.
 """
 
 from __future__ import annotations

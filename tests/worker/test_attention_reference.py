@@ -10,13 +10,13 @@ from problem_files import attention
 from hotloop.errors import ProblemError
 from hotloop.worker.attention_baselines import vendor_form
 from hotloop.worker.attention_math import Mods, exact, tiled, unfused
-from hotloop.worker.attention_reference import (
+from hotloop.worker.golden import float64_default
+from hotloop.worker.reference import build_reference
+from hotloop.worker.uncompiled_flex import (
     flex_keeps_float32_scores,
     masked_score,
     uncompiled_flex,
 )
-from hotloop.worker.golden import float64_default
-from hotloop.worker.reference import build_reference
 
 SCORE = "def score_mod(score, b, h, q_idx, kv_idx):\n    return {}\n"
 MASK = "def mask_mod(b, h, q_idx, kv_idx):\n    return {}\n"

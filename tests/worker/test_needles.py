@@ -31,7 +31,9 @@ def without_tile(reference, draw, tile):
     return unfused(*draw.inputs, blind)
 
 
-@pytest.mark.parametrize(("name", "kv_heads"), [*((n, 4) for n in BODIES if n != "alibi"), ("alibi", 2)])
+@pytest.mark.parametrize(
+    ("name", "kv_heads"), [("full", 4), ("causal", 4), ("relative", 4), ("alibi", 4), ("alibi", 2)]
+)
 def test_the_gate_refuses_a_kernel_that_skips_any_tile(name, kv_heads):
     reference = build_reference(attention(BODIES[name], B=1, S=192, D=32, Hkv=kv_heads))
     assert "needles" in reference.profiles, reference.notes

@@ -10,8 +10,6 @@ Red zones: the gaps between slots hold a byte pattern that the judge checks afte
 from __future__ import annotations
 
 import base64
-import ctypes
-import math
 import mmap
 import os
 from collections.abc import Sequence
@@ -19,6 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from hotloop.worker import cudriver
 
 ALIGN_BYTES = 512
 GAP_BYTES = 4096
@@ -186,12 +186,6 @@ def _map_host(fd: int, size_bytes: int) -> Arena:
     return Arena(data, {"device": "cpu", "size_bytes": size_bytes}, _HostMapping(fd, mapping))
 
 
-class _IpcHandle(ctypes.Structure):
-    """CUipcMemHandle: 64 opaque bytes (CUDA driver API)."""
-
-    _fields_ = (("reserved", ctypes.c_byte * 64),)
-
-
 class _DeviceMemory:
     """Device memory seen by torch through the CUDA array interface."""
 
@@ -207,49 +201,36 @@ class _DeviceMemory:
 
     def free(self) -> None:
         torch.cuda.synchronize()
-        if self.ours:
-            _check(_driver().cuMemFree_v2(ctypes.c_uint64(self.pointer)), "cuMemFree")
-        else:
-            _check(_driver().cuIpcCloseMemHandle(ctypes.c_uint64(self.pointer)), "cuIpcClose")
+        release = cudriver.mem_free if self.ours else cudriver.ipc_close
+        release(self.pointer)
 
 
 def _create_device(size_bytes: int) -> Arena:
-    torch.cuda.init()
-    torch.cuda.current_stream().synchronize()  # the primary context is current from here on
+    _make_context_current()
     # Whole driver granules: a handle names the granule, and nothing else may lie in ours.
     size_bytes = -(-size_bytes // GRANULE_BYTES) * GRANULE_BYTES
-    pointer = ctypes.c_uint64()
-    code = _driver().cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(size_bytes))
-    if code == 2:  # CUDA_ERROR_OUT_OF_MEMORY
-        raise MemoryError(f"the GPU has no {math.ceil(size_bytes / 2**20)} MiB left")
-    _check(code, "cuMemAlloc")
-    handle = _IpcHandle()
-    _check(_driver().cuIpcGetMemHandle(ctypes.byref(handle), pointer), "cuIpcGetMemHandle")
-    memory = _DeviceMemory(pointer.value, size_bytes, ours=True)
+    try:
+        pointer = cudriver.mem_alloc(size_bytes)
+    except cudriver.CudaDriverError as exc:
+        if exc.code != cudriver.OUT_OF_MEMORY:
+            raise
+        raise MemoryError(f"the GPU has no {size_bytes >> 20} MiB left") from exc
+    memory = _DeviceMemory(pointer, size_bytes, ours=True)
     token = {
         "device": "cuda",
         "size_bytes": size_bytes,
-        "handle": base64.b64encode(bytes(handle.reserved)).decode(),
+        "handle": base64.b64encode(cudriver.ipc_export(pointer)).decode(),
     }
     return Arena(torch.as_tensor(memory, device="cuda"), token, memory)
 
 
 def _open_device(token: dict[str, Any]) -> Arena:
-    torch.cuda.init()
-    torch.cuda.current_stream().synchronize()
-    handle = _IpcHandle.from_buffer_copy(base64.b64decode(token["handle"]))
-    pointer = ctypes.c_uint64()
-    lazy_peer_access = ctypes.c_uint(1)  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag
-    code = _driver().cuIpcOpenMemHandle_v2(ctypes.byref(pointer), handle, lazy_peer_access)
-    _check(code, "cuIpcOpenMemHandle")
-    memory = _DeviceMemory(pointer.value, token["size_bytes"], ours=False)
+    _make_context_current()
+    pointer = cudriver.ipc_open(base64.b64decode(token["handle"]))
+    memory = _DeviceMemory(pointer, token["size_bytes"], ours=False)
     return Arena(torch.as_tensor(memory, device="cuda"), token, memory)
 
 
-def _driver() -> Any:
-    return ctypes.CDLL("libcuda.so.1")
-
-
-def _check(code: int, what: str) -> None:
-    if code != 0:
-        raise RuntimeError(f"{what} failed with CUDA driver error {code}")
+def _make_context_current() -> None:
+    torch.cuda.init()
+    torch.cuda.current_stream().synchronize()

@@ -29,9 +29,9 @@ from triton.runtime.autotuner import Autotuner
 
 from hotloop.worker import interpreter_reduce, interpreter_syntax
 from hotloop.worker.fake_device import CudaMeans, TargetDriver, device_queries, run_untimed
+from hotloop.worker.faults import OutOfBoundsError, UnsupportedInInterpreterError, cause_of
 from hotloop.worker.interpreter_builder import GpuLikeBuilder
-from hotloop.worker.interpreter_handles import UnsupportedInInterpreterError
-from hotloop.worker.interpreter_memory import OutOfBoundsError, Region
+from hotloop.worker.interpreter_memory import Region
 
 __all__ = ["OutOfBoundsError", "UnsupportedInInterpreterError", "cause_of", "install"]
 
@@ -74,13 +74,6 @@ def install(*, autotune: AutotuneMode = "first") -> None:
     triton_driver.set_active(TargetDriver("cpu"))
     _install_device_queries()
     _installed = True
-
-
-def cause_of(error: BaseException) -> BaseException:
-    """Return the exception that a kernel raised, from under the interpreter's wrappers."""
-    while isinstance(error, _stock.InterpreterError) and error.__cause__ is not None:
-        error = error.__cause__
-    return error
 
 
 # --- language patches, in force while a grid runs ---

@@ -16,10 +16,6 @@ from hotloop.worker.interpreter_formats import SOFT_FORMATS, Array, decode, enco
 Handle = Any  # triton.runtime.interpreter.TensorHandle: .data (numpy), .dtype (Triton scalar type)
 
 
-class UnsupportedInInterpreterError(NotImplementedError):
-    """A kernel uses something that has no meaning on a CPU. Not the kernel's fault."""
-
-
 def scalar_name(handle: Handle) -> str:
     """Return the name of the handle's scalar type, as Triton prints it."""
     return str(handle.dtype.scalar)

@@ -16,12 +16,9 @@ from triton._C.libtriton import interpreter as _memory
 from triton._C.libtriton import ir as _ir
 from triton.runtime import interpreter as _stock
 
+from hotloop.worker.faults import OutOfBoundsError
 from hotloop.worker.interpreter_formats import BF16, SOFT_FORMATS, Array
 from hotloop.worker.interpreter_handles import Handle, make_handle, numbers_of, scalar_name
-
-
-class OutOfBoundsError(IndexError):
-    """A kernel reads or writes outside the memory of its arguments. The kernel's fault."""
 
 
 @dataclass(frozen=True, slots=True)

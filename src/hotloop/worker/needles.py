@@ -35,7 +35,7 @@ MAX_SPREAD = 20.0
 random part alone spans 8 to 9 over thousands of needles; a bias that stays spans far more."""
 SAMPLED_HEADS = 4
 MATTERS_EPS = 4.0
-"""Dropping a tile must move the output by this many units of its dtype's epsilon times the RMS."""
+"""Dropping a tile must move some row by this many epsilons of its dtype, times the row's RMS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def needles_fault(q: Tensor, k: Tensor, v: Tensor, mods: Mods, plan: NeedlePlan)
 
 
 def _tile_effects(scores: Tensor, v: Tensor, plan: NeedlePlan, *, sigmoid: bool) -> float:
-    """Return the smallest effect, over tiles whose needle is seen, of leaving out that tile."""
+    """Return the smallest share, over tiles whose needle is seen, by which a row moves without it."""
     tiles = torch.arange(scores.shape[-1], device=scores.device) // BLOCK
     count = int(tiles[-1]) + 1
     if sigmoid:
@@ -145,7 +145,8 @@ def _tile_effects(scores: Tensor, v: Tensor, plan: NeedlePlan, *, sigmoid: bool)
         weights = torch.softmax(scores, dim=-1).nan_to_num()  # rows without keys weigh nothing
     shares = scores.new_zeros(scores.shape[0], count).index_add_(1, tiles, weights)
     full = weights @ v
-    rms = full.square().mean().sqrt()
+    # a row's own size counts: under a causal mask the first rows are many times larger than the last
+    sizes = full.square().mean(dim=-1).sqrt().clamp(min=1e-30)
     smallest = float("inf")
     for t in range(count):
         seen = torch.isfinite(scores[:, plan.keys[t]]) & (weights.sum(-1) > 0)
@@ -155,8 +156,8 @@ def _tile_effects(scores: Tensor, v: Tensor, plan: NeedlePlan, *, sigmoid: bool)
         rest = full[seen] - inside
         if not sigmoid:
             rest = rest / (1 - shares[seen, t : t + 1]).clamp(min=1e-12)
-        effect = (rest - full[seen]).square().mean(dim=-1).sqrt().max()
-        smallest = min(smallest, float(effect / rms))
+        effect = (rest - full[seen]).square().mean(dim=-1).sqrt() / sizes[seen]
+        smallest = min(smallest, float(effect.max()))
     return smallest
 
 

@@ -11,9 +11,9 @@ for every call and the judge's own poisoned output buffers cover those.
 
 from __future__ import annotations
 
-import ctypes
-
 import torch
+
+from hotloop.worker import cudriver
 
 PATTERN_16 = 0x7FFF
 """NaN as float16 and bfloat16; repeated: NaN as float32 and float64."""
@@ -46,19 +46,13 @@ def fill_free_blocks() -> int:
 
     The device must be idle. Uses the allocator's own snapshot for addresses and sizes.
     """
-    driver = ctypes.CDLL("libcuda.so.1")
     filled = 0
     for segment in torch.cuda.memory_snapshot():
         address = segment["address"]
         for block in segment["blocks"]:
             size = block["size"]
             if block["state"] == "inactive":
-                start = block.get("address", address)
-                code = driver.cuMemsetD16_v2(
-                    ctypes.c_uint64(start), ctypes.c_ushort(PATTERN_16), ctypes.c_size_t(size // 2)
-                )
-                if code != 0:
-                    raise RuntimeError(f"cuMemsetD16 failed with CUDA driver error {code}")
+                cudriver.memset_d16(block.get("address", address), PATTERN_16, size)
                 filled += size
             address += size
     return filled

@@ -104,7 +104,7 @@ def render_matmul(problem: MatmulProblem, point: Point) -> Candidate:
         "point": {"dot_precision": None, **point},
         "ragged": ragged,
         "is_split": is_split,
-        "is_tma": point["loads"] == "tma",
+        "is_tma": point.get("loads") == "tma",
         "epilogue": epilogue,
         "functions": functions,
         "uses_libdevice": any("libdevice." in t for t in (*functions, *epilogue.lines)),

@@ -25,10 +25,14 @@ def matmul_space(problem: MatmulProblem) -> Space:
         Dimension(name="SPLIT_K", choices=_splits(problem), ordered=True),
         Dimension(name="num_warps", choices=(8, 4), ordered=True),
         Dimension(name="num_stages", choices=(3, 4, 2), ordered=True),
-        Dimension(name="loads", choices=("tma", "pointer") if _fits_tma(problem) else ("pointer",)),
     ]
-    if is_wide:
+    loads = ("tma", "pointer") if _fits_tma(problem) else ("pointer",)
+    if is_wide:  # products on the float32 units take operands from registers: no use for TMA
         dimensions.append(Dimension(name="dot_precision", choices=("tf32x3", "ieee")))
+        when = {"dot_precision": ("tf32x3",)}
+        dimensions.append(Dimension(name="loads", choices=loads, when=when))
+    else:
+        dimensions.append(Dimension(name="loads", choices=loads))
     space = Space(dimensions=tuple(dimensions))
     return Space(dimensions=space.dimensions, starts=_starts(problem, space))
 
@@ -74,4 +78,7 @@ def _starts(problem: MatmulProblem, space: Space) -> tuple[Point, ...]:
         point = space.complete(wanted)
         if point not in points:
             points.append(point)
+    if problem.dtype == "float32":
+        wanted = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 16, "dot_precision": "ieee"}
+        points.append(space.complete({n: v for n, v in wanted.items() if v in choices[n]}))
     return tuple(points)

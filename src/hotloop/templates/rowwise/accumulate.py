@@ -1,7 +1,8 @@
 """The accumulators of row statistics: how each starts, takes a tile in, and is finished.
 
 All texts use the names of the row-wise templates: a tile is (BLOCK_R, BLOCK_C), `inside` its mask,
-`start` its first column, row values are (BLOCK_R, 1). `whole` is the form for a row that fits in one
+`start` its first column, row values are (BLOCK_R, 1). A program of one row has tiles (BLOCK_C,) and
+scalars instead: the compiler spreads a (1, n) tile badly over its threads. `whole` is the form for a row that fits in one
 tile, `start`/`update`/`finish` the one for a loop over tiles, `merge` joins the parts of a row that
 several programs went over.
 """
@@ -24,6 +25,21 @@ class Accumulator:
     """Text of the element value that it is a statistic of."""
     is_ragged: bool
     """Whether the last tile has columns past the end."""
+    is_one_row: bool
+    """Whether a program has one row: tiles without a row axis."""
+
+    def _reduced(self, function: str, tile: str) -> str:
+        """Return the text of one value a row."""
+        if self.is_one_row:
+            return f"tl.{function}({tile}, 0)"
+        return f"tl.{function}({tile}, 1)[:, None]"
+
+    def _filled(self, value: str, *, tile: bool = False) -> str:
+        """Return the text of a tile or a row value that is `value` everywhere."""
+        if self.is_one_row:
+            return f"tl.full([BLOCK_C], {value}, tl.float32)" if tile else value
+        shape = "[BLOCK_R, BLOCK_C]" if tile else "[BLOCK_R, 1]"
+        return f"tl.full({shape}, {value}, tl.float32)"
 
     def _guarded(self, neutral: str) -> str:
         return f"tl.where(inside, {self.value}, {neutral})" if self.is_ragged else self.value
@@ -32,27 +48,24 @@ class Accumulator:
         """Return statements for a row in one tile."""
         names, x = self.names, self.value
         if self.kind == "sum":
-            return [f"{names[0]} = tl.sum({self._guarded('0.0')}, 1)[:, None]"]
-        if self.kind in ("max", "min"):
-            neutral = _NEGATIVE if self.kind == "max" else _POSITIVE
-            return [f"{names[0]} = tl.{self.kind}({self._guarded(neutral)}, 1)[:, None]"]
-        if self.kind in ("argmax", "argmin"):
-            neutral = _NEGATIVE if self.kind == "argmax" else _POSITIVE
-            return [f"{names[0]} = tl.{self.kind}({self._guarded(neutral)}, 1)[:, None]"]
+            return [f"{names[0]} = {self._reduced('sum', self._guarded('0.0'))}"]
+        if self.kind in ("max", "min", "argmax", "argmin"):
+            neutral = _NEGATIVE if self.kind.endswith("max") else _POSITIVE
+            return [f"{names[0]} = {self._reduced(self.kind, self._guarded(neutral))}"]
         if self.kind == "exp":
             top, total = names
             return [
-                f"{top} = tl.max({self._guarded(_NEGATIVE)}, 1)[:, None]",
-                f"{total} = tl.sum({self._exp(top)}, 1)[:, None]",
+                f"{top} = {self._reduced('max', self._guarded(_NEGATIVE))}",
+                f"{total} = {self._reduced('sum', self._exp(top))}",
             ]
         mean, m2 = names
         deviation = f"{x} - {mean}"
         if self.is_ragged:
             deviation = f"tl.where(inside, {deviation}, 0.0)"
         return [
-            f"{mean} = tl.sum({self._guarded('0.0')}, 1)[:, None] / COLUMNS",
+            f"{mean} = {self._reduced('sum', self._guarded('0.0'))} / COLUMNS",
             f"deviation = {deviation}",
-            f"{m2} = tl.sum(deviation * deviation, 1)[:, None]",
+            f"{m2} = {self._reduced('sum', 'deviation * deviation')}",
         ]
 
     def _exp(self, shift: str) -> str:
@@ -64,19 +77,14 @@ class Accumulator:
         neutral = {"sum": "0.0", "max": _NEGATIVE, "min": _POSITIVE}
         if self.kind in neutral:  # one accumulator an element: no reduction inside the loop
             fill = neutral[self.kind]
-            return [f"{self.names[0]} = tl.full([BLOCK_R, BLOCK_C], {fill}, tl.float32)"]
+            return [f"{self.names[0]} = {self._filled(fill, tile=True)}"]
         if self.kind in ("argmax", "argmin"):
             worst = _NEGATIVE if self.kind == "argmax" else _POSITIVE
-            return [
-                f"best = tl.full([BLOCK_R, 1], {worst}, tl.float32)",
-                f"{self.names[0]} = tl.zeros([BLOCK_R, 1], tl.int32)",
-            ]
+            position = "0" if self.is_one_row else "tl.zeros([BLOCK_R, 1], tl.int32)"
+            return [f"best = {self._filled(worst)}", f"{self.names[0]} = {position}"]
         first, second = self.names
         fill = _NEGATIVE if self.kind == "exp" else "0.0"
-        return [
-            f"{first} = tl.full([BLOCK_R, 1], {fill}, tl.float32)",
-            f"{second} = tl.zeros([BLOCK_R, 1], tl.float32)",
-        ]
+        return [f"{first} = {self._filled(fill)}", f"{second} = {self._filled('0.0')}"]
 
     def update(self) -> list[str]:
         """Return statements inside the loop."""
@@ -94,20 +102,21 @@ class Accumulator:
     def _update_position(self, name: str) -> list[str]:
         is_max = self.kind == "argmax"
         function, neutral = ("max", _NEGATIVE) if is_max else ("min", _POSITIVE)
+        axis, spread = ("0", "") if self.is_one_row else ("1", "[:, None]")
         guarded = self._guarded(neutral)
         return [
-            f"tile_best, tile_at = tl.{function}({guarded}, 1, return_indices=True)",
-            f"is_better = tile_best[:, None] {'>' if is_max else '<'} best",
-            f"{name} = tl.where(is_better, start + tile_at[:, None], {name})",
-            "best = tl.where(is_better, tile_best[:, None], best)",
+            f"tile_best, tile_at = tl.{function}({guarded}, {axis}, return_indices=True)",
+            f"is_better = tile_best{spread} {'>' if is_max else '<'} best",
+            f"{name} = tl.where(is_better, start + tile_at{spread}, {name})",
+            f"best = tl.where(is_better, tile_best{spread}, best)",
         ]
 
     def _update_exp(self) -> list[str]:
         top, total = self.names
         return [
-            f"new_top = tl.maximum({top}, tl.max({self._guarded(_NEGATIVE)}, 1)[:, None])",
+            f"new_top = tl.maximum({top}, {self._reduced('max', self._guarded(_NEGATIVE))})",
             f"shift = tl.where(new_top == {_NEGATIVE}, 0.0, new_top)",
-            f"tile_total = tl.sum({self._exp('shift')}, 1)[:, None]",
+            f"tile_total = {self._reduced('sum', self._exp('shift'))}",
             f"{total} = {total} * tl.exp({top} - shift) + tile_total",
             f"{top} = new_top",
         ]
@@ -121,35 +130,37 @@ class Accumulator:
         return [
             "n_tile = 1.0 * tl.minimum(BLOCK_C, stop - start)",
             "n_before = 1.0 * (start - first)",
-            f"tile_mean = tl.sum({self._guarded('0.0')}, 1)[:, None] / n_tile",
+            f"tile_mean = {self._reduced('sum', self._guarded('0.0'))} / n_tile",
             f"deviation = {deviation}",
+            f"tile_m2 = {self._reduced('sum', 'deviation * deviation')}",
             f"delta = tile_mean - {mean}",
             "share = n_tile / (n_before + n_tile)",
-            f"{m2} += tl.sum(deviation * deviation, 1)[:, None] + delta * delta * n_before * share",
+            f"{m2} += tile_m2 + delta * delta * n_before * share",
             f"{mean} += delta * share",
         ]
 
     def finish(self) -> list[str]:
         """Return statements after the loop."""
         if self.kind in ("sum", "max", "min"):
-            return [f"{self.names[0]} = tl.{self.kind}({self.names[0]}, 1)[:, None]"]
+            return [f"{self.names[0]} = {self._reduced(self.kind, self.names[0])}"]
         return []
 
     def merge(self, parts: tuple[str, ...]) -> list[str]:
         """Return statements that join the parts, tensors of shape (BLOCK_R, SPLITS)."""
         name = self.names[0]
         if self.kind in ("sum", "max", "min"):
-            return [f"{name} = tl.{self.kind}({parts[0]}, 1)[:, None]"]
+            return [f"{name} = {self._reduced(self.kind, parts[0])}"]
         first, second = self.names
         if self.kind == "exp":
+            weights = f"{parts[1]} * tl.exp({parts[0]} - {first})"
             return [
-                f"{first} = tl.max({parts[0]}, 1)[:, None]",
-                f"{second} = tl.sum({parts[1]} * tl.exp({parts[0]} - {first}), 1)[:, None]",
+                f"{first} = {self._reduced('max', parts[0])}",
+                f"{second} = {self._reduced('sum', weights)}",
             ]
         return [
             "n_part = tl.minimum(tl.maximum(COLUMNS - split_idx * CHUNK, 0), CHUNK)",
             "n_part = n_part.to(tl.float32)",
-            f"{first} = tl.sum({parts[0]} * n_part, 1)[:, None] / COLUMNS",
+            f"{first} = {self._reduced('sum', f'{parts[0]} * n_part')} / COLUMNS",
             f"delta = {parts[0]} - {first}",
-            f"{second} = tl.sum({parts[1]} + delta * delta * n_part, 1)[:, None]",
+            f"{second} = {self._reduced('sum', f'{parts[1]} + delta * delta * n_part')}",
         ]

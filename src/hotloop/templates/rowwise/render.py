@@ -82,6 +82,11 @@ class RowRenderer:
         return int(self.point["BLOCK_C"])
 
     @property
+    def is_one_row(self) -> bool:
+        """Whether a program has one row: tiles then have no row axis."""
+        return self.structure != "flat" and int(self.point["BLOCK_R"]) == 1
+
+    @property
     def has_ragged_columns(self) -> bool:
         """Whether the last tile of a row has columns past the end."""
         if self.structure == "flat":
@@ -117,6 +122,8 @@ class RowRenderer:
         if max(self.problem.columns * self.problem.rows, 1) > INT32_SAFE:
             program += ".to(tl.int64)"
         lines = [f"row = {program} * BLOCK_R + tl.arange(0, BLOCK_R)[:, None]"]
+        if self.is_one_row:
+            lines = [f"row = {program}"]
         lines += ["in_row = row < ROWS"] * self.has_ragged_rows
         if self.problem.inner > 1:
             return [*lines, "outer = row // INNER", "inner = row % INNER"]
@@ -126,7 +133,7 @@ class RowRenderer:
         """Return the statements that find the columns of a tile."""
         start = "" if self.structure == "whole" else "start + "
         stop = "stop" if self.structure == "split" else "COLUMNS"
-        lines = [f"col = {start}tl.arange(0, BLOCK_C)[None, :]"]
+        lines = [f"col = {start}tl.arange(0, BLOCK_C){'' if self.is_one_row else '[None, :]'}"]
         lines += [f"in_col = col < {stop}"] * self.has_ragged_columns
         flags = ["in_row"] * self.has_ragged_rows + ["in_col"] * self.has_ragged_columns
         return [*lines, *([f"inside = {' & '.join(flags)}"] if flags else [])]
@@ -153,13 +160,17 @@ class RowRenderer:
             value = lowering.value(source, "float")
             text = lowering.text(value if value.level == Level.ELEMENT else self._spread(value))
             names = self._result_names(kind, members, lowering)
-            accumulators.append(Accumulator(kind, names, text, self.has_ragged_columns))
+            accumulators.append(
+                Accumulator(kind, names, text, self.has_ragged_columns, self.is_one_row)
+            )
         return accumulators
 
-    @staticmethod
-    def _spread(value: Value) -> Value:
+    def _spread(self, value: Value) -> Value:
         """Broadcast a value that is the same for a whole row or column to the tile."""
-        text = f"tl.broadcast_to({value.text}, [BLOCK_R, BLOCK_C])"
+        if self.is_one_row and value.level == Level.COLUMN:
+            return value
+        shape = "[BLOCK_C]" if self.is_one_row else "[BLOCK_R, BLOCK_C]"
+        text = f"tl.broadcast_to({value.text}, {shape})"
         return Value(text, "float", Level.ELEMENT, coefficient=value.coefficient)
 
     def _result_names(
@@ -264,6 +275,7 @@ class RowRenderer:
         inputs = [n for n in self.graph.nodes if n.op == "input" and n.name in self.leaf_names]
         return {
             "problem": self.problem,
+            "is_one_row": self.is_one_row,
             "point": self.point,
             "structure": structure,
             "block_columns": self.block_columns if structure != "flat" else 0,
