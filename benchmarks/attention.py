@@ -23,6 +23,7 @@ from benchmarks.attention_run import Case, RunOptions, measure
 from benchmarks.attention_table import add_reference, smoke_table, summarise, table
 from benchmarks.gpu_pool import gpu_slug, run_jobs, visible_gpus
 from benchmarks.results_file import RESULTS, ROOT, Row, commit, rows_of, write_results
+from hotloop.errors import DeviceLost
 
 VARIANTS = ("full", "causal", "relative", "alibi", "document", "softcap")
 CASES = tuple(Case(variant, D) for D in (64, 128) for variant in VARIANTS)
@@ -38,12 +39,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parse(argv)
     try:
         cases = select(args.rows)
-    except ValueError as exc:
-        print(f"attention: {exc}", file=sys.stderr)
+        if args.reference is not None:
+            add_reference([], args.reference)  # a bad file is found before any work
+        if args.device == "cpu":
+            return _smoke(cases, args)
+        return Benchmark(args).run(cases)
+    except (ValueError, OSError, KeyError, DeviceLost) as exc:
+        print(f"attention: {type(exc).__name__}: {exc}", file=sys.stderr)
         return 2
-    if args.device == "cpu":
-        return _smoke(cases, args)
-    return Benchmark(args).run(cases)
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:

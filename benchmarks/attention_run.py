@@ -17,6 +17,7 @@ from typing import Any
 import hotloop
 from benchmarks.gpu_pool import Finished, run_command
 from benchmarks.results_file import Row
+from hotloop.errors import HotloopError
 
 SIZES = {"B": 4, "H": 16, "Hkv": 16, "S": 4096, "Skv": 4096, "dtype": "bfloat16"}
 """What the files in `examples/attention` state; the journal's own account replaces it."""
@@ -76,7 +77,10 @@ def measure(case: Case, gpu: str, options: RunOptions) -> Row | None:
         "performance": None,
         "error": None,
     }
-    return row | _found(done, folder)
+    try:
+        return row | _found(done, folder)
+    except (HotloopError, LookupError) as exc:
+        return row | {"error": f"the run's answer or journal: {type(exc).__name__}: {exc}"}
 
 
 def _arguments(case: Case, folder: Path, options: RunOptions) -> list[str]:

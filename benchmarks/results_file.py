@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,16 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 MEASURED = ("src", "examples", "benchmarks", ":!benchmarks/results")
 """What has to be committed for a commit to name what was measured."""
-UNKNOWN = "unknown"
 
 Row = dict[str, Any]
 
 
+@cache
 def commit() -> str:
     """Return the commit that is measured; with changes, `COMMIT+DIGEST` of the sources.
 
-    A copy without git is told by `HOTLOOP_COMMIT`; else it is `unknown`.
+    It is found once a process: what is measured is what was there at the start. A copy
+    without git is told its commit by `HOTLOOP_COMMIT`; else it is `unknown+DIGEST`.
     """
     if told := os.environ.get("HOTLOOP_COMMIT"):
         return told
@@ -31,7 +33,7 @@ def commit() -> str:
         head = _git("rev-parse", "--short=12", "HEAD")
         changed = _git("status", "--porcelain", "--", *MEASURED)
     except (OSError, subprocess.CalledProcessError):
-        return UNKNOWN
+        return f"unknown+{source_digest()}"
     return f"{head}+{source_digest()}" if changed else head
 
 
@@ -53,11 +55,11 @@ def _git(*args: str) -> str:
 
 
 def rows_of(path: Path, measured_commit: str) -> list[Row]:
-    """Return the finished rows that the file holds of this very commit; none of an unknown one.
+    """Return the finished rows that the file holds of this very commit.
 
     A row with an `error` was not measured: it is left out, and tried again.
     """
-    if measured_commit == UNKNOWN or not path.exists():
+    if not path.exists():
         return []
     record = json.loads(path.read_text(encoding="utf-8"))
     if record["commit"] != measured_commit:

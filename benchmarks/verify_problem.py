@@ -45,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     row: Row = {
         "problem": entry.problem,
         "what": "verdicts",
+        "tier": Tier.FAST.value,
         "library_anchor": entry.library_anchor,
         "generator": "builtin" if entry.kernel is None else f"kernels/{entry.kernel}.py",
         "verdicts": [],
@@ -79,6 +80,7 @@ def measure(entry: Entry, row: Row, *, device: str, log: Path | None) -> None:
         row |= {"setup_s": info.setup_s, "rankable": info.rankable, "notes": list(info.notes)}
         row["environment"] = dict(info.environment)
         row["io_bytes"] = info.io_bytes
+        row["workload"] = {"inputs": to_json(info.inputs)}
         sources = _sources(entry, info)
         cold = next(sources)
         row["verdicts"].append(_judge(verifier, f"{cold}\n# the first\n", "cold"))

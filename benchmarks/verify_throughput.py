@@ -27,8 +27,11 @@ from benchmarks.results_file import RESULTS, ROOT, Row, commit, rows_of, write_r
 from benchmarks.verify_problem import DATA_VARIABLE
 from benchmarks.verify_suite import SUITE, Entry, entry_of
 from benchmarks.verify_summary import smoke_table, summarise, table
+from hotloop.errors import DeviceLost
 
 STOP_SPARE_S = 20.0
+PROBLEM_LIMIT_S = 300.0
+"""A problem that takes longer is a failed row, so that it does not take the others' time."""
 PROBLEM_S = 40.0
 """No problem is started with less than this left."""
 DRAW = "cpu_draw"
@@ -47,7 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     if args.device == "cpu":
         return _smoke(wanted, args)
-    return Benchmark(args).run(wanted)
+    try:
+        benchmark = Benchmark(args)
+    except DeviceLost as exc:
+        print(f"verify_throughput: {exc}", file=sys.stderr)
+        return 2
+    return benchmark.run(wanted)
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -66,24 +74,28 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def measure(
     entry: Entry, gpu: str, *, device: str, logs: Path, deadline: float
 ) -> Row | None:  # fmt: skip
-    """Measure one problem in a child; None when the deadline stopped it."""
+    """Measure one problem in a child; None when the deadline of all stopped it."""
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / (entry.problem.replace("/", "-").removesuffix(".py") + ".judge.log")
     command = [sys.executable, "-m", "benchmarks.verify_problem", entry.problem]
     command += ["--device", device, "--log", str(log.resolve())]
     env = {"CUDA_VISIBLE_DEVICES": gpu} if device == "cuda" else {}
-    done = run_command(command, env=env, deadline=deadline)
-    if done.code is None:
+    limit = time.monotonic() + PROBLEM_LIMIT_S
+    done = run_command(command, env=env, deadline=min(deadline, limit))
+    if done.code is None and deadline < limit:
         return None
     row = {"problem": entry.problem, "what": "verdicts"} | _answer(done)
     return row | {"key": entry.problem, "gpu_index": gpu}
 
 
 def _answer(done: Finished) -> Row:
-    if done.code == 0:
+    if done.code is None:
+        return {"error": f"not done within {PROBLEM_LIMIT_S:.0f} s"}
+    try:
         row: Row = json.loads(done.stdout)
-        return row
-    return {"error": f"exit code {done.code}: {done.last_words}"}
+    except ValueError:
+        return {"error": f"exit code {done.code} without a JSON answer: {done.last_words}"}
+    return row
 
 
 class Benchmark:
@@ -101,6 +113,8 @@ class Benchmark:
     def run(self, wanted: Sequence[Entry]) -> int:
         """Measure what is missing, print the table."""
         missing = [entry for entry in wanted if entry.problem not in self._rows]
+        # Those with the longest set-up first, so that no GPU is left alone with one at the end.
+        missing.sort(key=lambda entry: entry.kernel is not None)
         left = run_jobs(missing, self._gpus, self._measure, start_until=self._end - PROBLEM_S)
         if DRAW not in self._rows and time.monotonic() < self._end - PROBLEM_S:
             self._draw()  # alone: no judge uses the cores now

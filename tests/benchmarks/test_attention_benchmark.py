@@ -44,6 +44,13 @@ FAILED = {
 
 
 @pytest.fixture
+def fresh_commit():
+    results_file.commit.cache_clear()
+    yield
+    results_file.commit.cache_clear()
+
+
+@pytest.fixture
 def reference(tmp_path):
     entry = {"shape_BHSD": [4, 16, 4096, 64], "variant": "causal", "flex_ms": 0.42}
     path = tmp_path / "reference.json"
@@ -58,6 +65,14 @@ def test_there_are_twelve_rows_and_a_name_picks_them():
     with pytest.raises(ValueError, match="nonsense"):
         select("nonsense")
     assert main(["--rows", "nonsense"]) == 2
+
+
+def test_a_reference_file_of_another_form_is_found_before_any_work(tmp_path, capsys):
+    path = tmp_path / "reference.json"
+    assert main(["--reference", str(path), "--device", "cpu"]) == 2
+    path.write_text("{}")
+    assert main(["--reference", str(path), "--device", "cpu"]) == 2
+    assert "rows" in capsys.readouterr().err
 
 
 def test_the_summary_counts_results_of_the_final_tier_alone():
@@ -112,6 +127,7 @@ def test_the_worst_case_of_each_profile_is_kept():
     assert summarise_correctness(None) is None
 
 
+@pytest.mark.usefixtures("fresh_commit")
 def test_finished_rows_of_the_same_commit_are_kept_and_no_others(tmp_path, monkeypatch):
     path = tmp_path / "results.json"
     monkeypatch.setenv("HOTLOOP_COMMIT", "abc")
@@ -122,9 +138,20 @@ def test_finished_rows_of_the_same_commit_are_kept_and_no_others(tmp_path, monke
     assert json.loads(path.read_text())["commit"] == "abc"
     assert [r["row"] for r in results_file.rows_of(path, "abc")] == ["causal-64"]
     assert results_file.rows_of(path, "abd") == []
-    monkeypatch.setenv("HOTLOOP_COMMIT", results_file.UNKNOWN)
-    results_file.write_results(path, command="make x", environment={}, rows=rows, summary={})
-    assert results_file.rows_of(path, results_file.UNKNOWN) == []
+    assert results_file.rows_of(tmp_path / "none.json", "abc") == []
+
+
+@pytest.mark.usefixtures("fresh_commit")
+def test_changed_sources_are_another_commit(tmp_path, monkeypatch):
+    monkeypatch.delenv("HOTLOOP_COMMIT", raising=False)
+    monkeypatch.setattr(results_file, "ROOT", tmp_path)  # no git there
+    assert results_file.commit().startswith("unknown+")
+    (tmp_path / "src").mkdir()
+    digests = {results_file.source_digest(tmp_path)}
+    for text in ("a = 1", "a = 2"):
+        (tmp_path / "src" / "a.py").write_text(text)
+        digests.add(results_file.source_digest(tmp_path))
+    assert len(digests) == 3
 
 
 def test_each_gpu_takes_the_next_job_and_none_starts_too_late():

@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,14 @@ def test_generated_files_are_python_without_hotloop(result):
             if isinstance(node, (ast.Import, ast.ImportFrom))
         }
         assert not any(module.startswith("hotloop") for module in imported)
+
+
+def test_chosen_values_of_tunables_are_pinned_in_the_kernel():
+    result = relative("TUNABLES = {'BLOCK': [64, 128]}\nBLOCK = 64\n")
+    pinned = replace(result, candidate=replace(result.candidate, pins={"BLOCK": 128}))
+    namespace = {}
+    exec(render_best(pinned)["kernel.py"], namespace)
+    assert namespace["BLOCK"] == 128
 
 
 def test_without_a_gpu_nothing_is_said_about_speed():

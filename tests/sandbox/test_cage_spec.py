@@ -12,7 +12,7 @@ from hotloop.sandbox import CageSpec, Limits, Tier, default_paths
 
 def test_json_round_trip() -> None:
     paths = default_paths(3, ["/opt/headers"])
-    spec = CageSpec("T2", "/work/x", *paths, 3, 60001, Limits(cpu_s=5))
+    spec = CageSpec("T2", "/srv/x", *paths, 3, 60001, Limits(cpu_s=5))
     again = CageSpec.from_json(json.loads(json.dumps(spec.to_json())))
     assert again == spec
     assert again.tier is Tier.NAMESPACES

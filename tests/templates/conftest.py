@@ -45,8 +45,16 @@ class Interpreter:
             "state": state or {},
             "init_args": init_args,
         }
+        return self._ask(request, source)
+
+    def trace(self, source: str, score: np.ndarray, settings: dict[str, int]) -> dict[str, Any]:
+        """Return what the judge traces of an attention file, and its functions' values."""
+        return self._ask({"source": source, "score": score, "settings": settings}, source)
+
+    def _ask(self, request: dict[str, Any], source: str) -> Any:
         body = pickle.dumps(request)
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(struct.pack(">I", len(body)) + body)
         self._process.stdin.flush()
         head = self._process.stdout.read(4)
@@ -56,7 +64,8 @@ class Interpreter:
         return reply
 
     def close(self) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait(30)
         self._process.stdout.close()

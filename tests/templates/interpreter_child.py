@@ -1,7 +1,9 @@
 """Runs generated kernels in Triton's interpreter, one pickled request at a time.
 
 Started with TRITON_INTERPRET=1 by the fixture in conftest.py; speaks length-prefixed pickles on
-stdin and stdout. A request holds the source, the state by name, and the inputs as numpy arrays.
+stdin and stdout. A `run` request holds the source, the state by name, and the inputs as numpy
+arrays. A `trace` request holds an attention file: the reply is what the judge would trace of it,
+drawn buffers, and the file's own functions evaluated at all positions.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from hotloop.core.problem import Problem, ProblemKind
 from hotloop.worker import interpreter
+from hotloop.worker.load import draw_buffers, install_buffers, load_problem
+from hotloop.worker.trace import trace_attention
 
 
 def _tensor(value: Any) -> Any:
@@ -33,7 +38,8 @@ def run(request: dict[str, Any], folder: Path, number: int) -> list[np.ndarray]:
     path = folder / f"kernel_{number}.py"
     path.write_text(request["source"], encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     model = module.ModelNew(*request["init_args"])
@@ -49,6 +55,32 @@ def run(request: dict[str, Any], folder: Path, number: int) -> list[np.ndarray]:
     return [o.to(torch.float64).numpy() for o in outputs]
 
 
+def trace(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the traced problem and its modifications at every position, in float64."""
+    problem = Problem(name="example", kind=ProblemKind.ATTENTION, source=request["source"])
+    loaded = load_problem(problem, device="cpu", settings=request["settings"])
+    buffers = draw_buffers(loaded, 3)
+    install_buffers(loaded, buffers)
+    spec = trace_attention(loaded)
+    axes = [spec.B, spec.H, spec.S, spec.Skv]
+    index = [
+        torch.arange(n, dtype=torch.int32).view([n if i == j else 1 for j in range(4)])
+        for i, n in enumerate(axes)
+    ]
+    score = torch.from_numpy(request["score"])
+    keep = torch.ones(axes, dtype=torch.bool)
+    if loaded.score_mod is not None:
+        score = loaded.score_mod(score, *index).to(torch.float64).expand(axes)
+    if loaded.mask_mod is not None:
+        keep = loaded.mask_mod(*index).expand(axes)
+    return {
+        "spec": spec,
+        "score": score.numpy(),
+        "keep": keep.numpy(),
+        "buffers": {k: v.numpy() for k, v in {**loaded.fixed_buffers, **buffers}.items()},
+    }
+
+
 def main() -> None:
     """Serve until stdin closes."""
     interpreter.install()
@@ -59,7 +91,10 @@ def main() -> None:
             number += 1
             request = pickle.loads(requests.read(struct.unpack(">I", head)[0]))
             try:
-                reply: Any = run(request, Path(folder), number)
+                if "settings" in request:
+                    reply: Any = trace(request)
+                else:
+                    reply = run(request, Path(folder), number)
             except Exception:  # noqa: BLE001  the test shows whatever the kernel raised
                 reply = traceback.format_exc()
             body = pickle.dumps(reply)

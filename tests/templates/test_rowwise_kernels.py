@@ -64,7 +64,7 @@ def test_softmax_and_log_softmax_in_every_structure(interpreter):
         e = 3 * a.astype(np.float64)
         lse = np.log(np.exp(e).sum(1, keepdims=True))
         want = e - lse if op == "log_softmax" else np.exp(e - lse)
-        _check(interpreter, g.graph(out), [a], [want], BLOCK_C=1024, SPLITS=16)
+        _check(interpreter, g.graph(out), [a], [want], BLOCK_C=1024)
 
 
 def test_layer_norm_over_two_dimensions_with_weights(interpreter):
@@ -76,7 +76,7 @@ def test_layer_norm_over_two_dimensions_with_weights(interpreter):
     mean, var = d.mean((1, 2), keepdims=True), d.var((1, 2), keepdims=True)
     want = (d - mean) / np.sqrt(var + EPS) * weight + bias
     state = {"w": weight, "b": bias}
-    _check(interpreter, g.graph(out), [a], [want], state=state, BLOCK_C=1024, SPLITS=16, tol=1e-5)
+    _check(interpreter, g.graph(out), [a], [want], state=state, BLOCK_C=1024, tol=1e-5)
 
 
 def test_reduction_over_a_middle_dimension(interpreter):
@@ -117,7 +117,7 @@ def test_full_reduction_of_a_difference(interpreter):
     out = g.reduce("mean", g.apply("square", delta), 0, 1)
     a, b = _draw(64, 128), _draw(64, 128, seed=1)
     want = np.asarray(((a.astype(np.float64) - b) ** 2).mean())
-    _check(interpreter, g.graph(out), [a, b], [want], BLOCK_C=1024, SPLITS=16)
+    _check(interpreter, g.graph(out), [a, b], [want], BLOCK_C=1024)
 
 
 def test_statistics_that_build_on_each_other(interpreter):

@@ -11,6 +11,7 @@ import pytest
 
 from hotloop.errors import ToolMissing
 from hotloop.worker import build_cuda, cuda_compiler
+from hotloop.worker.kernel_parameters import parameter_sizes
 from hotloop.worker.launch_description import LaunchDescriptionError, parse
 from hotloop.worker.launch_plan import bind
 from hotloop.worker.module_host import ContractError
@@ -105,7 +106,8 @@ def test_description_that_does_not_fit_is_refused(inputs: Any, state: Any, text:
 
 
 def kernel(**changes: Any) -> dict[str, Any]:
-    return {"kernels": [{**DESCRIPTION["kernels"][0], **changes}]}
+    first, second = DESCRIPTION["kernels"]
+    return {"kernels": [{**first, **changes}, second]}
 
 
 @pytest.mark.parametrize(
@@ -120,7 +122,12 @@ def kernel(**changes: Any) -> dict[str, Any]:
         (kernel(args=["nothing"]), "unknown name 'nothing'"),
         (kernel(name="a b"), "identifier"),
         (kernel(grid=[1, 1, 1, 1]), "1 to 3 grid"),
+        (kernel(args=["x", {"int32": "B * 2200000000"}]), "outside int32"),
+        (kernel(args=["x", {"uint32": "0 - B"}]), "outside uint32"),
         ({"kernels": []}, "1 to 64 launches"),
+        ({"kernels": [DESCRIPTION["kernels"][0]]}, r"\['y'\]: no kernel has them"),
+        ({"scratch": {"x": {"shape": ["B"], "dtype": "int8"}}}, r"\['x'\] twice"),
+        ({"scratch": {"sums": {"shape": ["B - 1001"], "dtype": "int8"}}}, r"got \(-1,\)"),
         ({"outputs": {"y": {"shape": ["B"], "dtype": "float31"}}}, "float31"),
         ({"surprise": 1}, "unknown surprise"),
         ({"inputs": {"x": "B"}}, "list of extents"),
@@ -201,6 +208,34 @@ def test_a_kernel_that_is_not_there(tmp_path: Path) -> None:
             tmp_path,
             source(KERNELS.replace('extern "C" __global__ void scale', "__global__ void scale")),
         )
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (["x", "sums"], r"takes 3 parameters of \[8, 8, 4\] bytes.* passes 2 of \[8, 8\]"),
+        (["x", "sums", {"int64": "S"}], r"passes 3 of \[8, 8, 8\]"),
+        (["x", "sums", "S", "S"], "passes 4"),
+    ],
+)
+def test_arguments_that_are_not_the_kernels(tmp_path: Path, args: list[Any], text: str) -> None:
+    with pytest.raises(ContractError, match=text):
+        build(tmp_path, source(**kernel(args=args)))
+
+
+@needs_compiler
+def test_parameters_of_any_size_are_read_from_the_binary() -> None:
+    body = """
+    struct Five { int values[5]; };
+    extern "C" __global__ void mixed(double a, Five b, float* c, char d) { c[0] = a + d; }
+    extern "C" __global__ void bare() {}
+    """
+    cubin, _ = cuda_compiler.compile_by_nvcc(body, "kernel.cu")
+    assert parameter_sizes(cubin, "mixed") == (8, 20, 8, 1)
+    assert parameter_sizes(cubin, "bare") == ()
+    with pytest.raises(KeyError, match="missing"):
+        parameter_sizes(cubin, "missing")
 
 
 def test_broken_description_is_a_broken_contract(tmp_path: Path) -> None:

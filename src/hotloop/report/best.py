@@ -75,12 +75,14 @@ def render_best(result: BestResult) -> dict[str, str]:
     """Return the files of the folder by relative path."""
     problem = result.problem
     files = {s.path: s.text for s in result.candidate.sources}
+    entry = result.candidate.entry
+    files[entry] += "".join(f"\n{k} = {v!r}  # pinned" for k, v in result.candidate.pins.items())
     sizes = {**problem.settings, **problem.workloads[0].settings}
     files["problem.py"] = with_settings(problem.source, sizes)
     files["verdict.json"] = json.dumps(to_json(result.verdict), indent=2, sort_keys=True) + "\n"
     family = "attention" if problem.kind is ProblemKind.ATTENTION else "model"
     values = _template_values(result)
-    if result.candidate.entry.endswith(".py"):
+    if entry.endswith(".py"):
         files["test_kernel.py"] = _render(f"{family}_test.py.jinja", values)
         files["benchmark.py"] = _render(f"{family}_benchmark.py.jinja", values)
     files["README.md"] = _render("best_readme.md.jinja", values)

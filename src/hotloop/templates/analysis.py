@@ -143,16 +143,20 @@ def unsupported(node: Node, why: str) -> UnsupportedOp:
 
 
 _KEEP_FINITE = frozenset(
-    """add sub mul div neg abs square minimum maximum clamp where relu cast floor ceil round sin cos
-    silu gelu_erf gelu_tanh softplus elu leaky_relu selu hardswish mish""".split()
+    {"add", "sub", "mul", "div", "neg", "abs", "square", "minimum", "maximum", "clamp", "where"}
+    | {"cast", "floor", "ceil", "round", "sin", "cos", "relu", "silu", "gelu_erf", "gelu_tanh"}
+    | {"softplus", "elu", "leaky_relu", "selu", "hardswish", "mish"}
 )
+"""Operations with finite results for finite operands; divisors that may be 0 are asked for apart."""
 
 
 def _round_out(value: float, function: Callable[[float], int]) -> float:
     return function(value) if math.isfinite(value) else value
 
 
-def _corners(operation: Callable[[float, float], float]) -> Callable[[Interval, Interval], Interval]:
+def _corners(
+    operation: Callable[[float, float], float],
+) -> Callable[[Interval, Interval], Interval]:
     def rule(a: Interval, b: Interval) -> Interval:
         values = [operation(x, y) for x in a for y in b]
         return Interval(min(values), max(values))
@@ -233,7 +237,6 @@ _INTERVAL_RULES: dict[str, Callable[..., Interval]] = {
     "sigmoid": lambda _a: Interval(0.0, 1.0),
     "hardsigmoid": lambda _a: Interval(0.0, 1.0),
     "softsign": lambda _a: Interval(-1.0, 1.0),
-    "hardtanh": lambda a, low=Interval(-1, -1), high=Interval(1, 1): _clamp(a, low, high),
     "sin": lambda _a: Interval(-1.0, 1.0),
     "cos": lambda _a: Interval(-1.0, 1.0),
     "sign": lambda _a: Interval(-1.0, 1.0),

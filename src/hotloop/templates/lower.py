@@ -11,12 +11,9 @@ expressions broadcast without any further notation.
 
 from __future__ import annotations
 
-import keyword
-import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from enum import IntFlag
+from dataclasses import replace
 
 from hotloop.core.graph import Arg, Node
 from hotloop.templates.analysis import unsupported
@@ -26,55 +23,19 @@ from hotloop.templates.operators import (
     COMPARE,
     FORMS,
     MULTIPLY,
-    TRITON_DTYPES,
     UNARY,
     Form,
     kind_of,
     literal,
 )
+from hotloop.templates.rules import RULES
+from hotloop.templates.value import Level, Names, Value
 
 MAX_EXPRESSION = 60
 """Longer expressions get a name of their own."""
 
 _RANK = {"bool": 0, "int": 1, "float": 2}
 _FLOAT_ARITHMETIC = frozenset({"add", "sub", "mul", "neg", "abs", "minimum", "maximum", "cast"})
-
-
-class Level(IntFlag):
-    """How often a value is computed; the union of two is where they can be combined."""
-
-    PROGRAM = 0
-    ROW = 1
-    COLUMN = 2
-    ELEMENT = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """An expression: its text, and what its users must know about it."""
-
-    text: str
-    kind: str
-    level: Level
-    binding: int = ATOM
-    coefficient: float = 1.0
-    """A factor not yet in the text; floats only."""
-
-
-class Names:
-    """Identifiers of one generated file; hands out each at most once."""
-
-    def __init__(self, reserved: frozenset[str]) -> None:
-        self._taken = set(reserved)
-
-    def fresh(self, base: str) -> str:
-        """Return `base`, or `base` with a number where it is taken or a keyword."""
-        name, number = base, 1
-        while name in self._taken or keyword.iskeyword(name):
-            number += 1
-            name = f"{base}_{number}"
-        self._taken.add(name)
-        return name
 
 
 class Lowering:
@@ -169,7 +130,7 @@ class Lowering:
         return self.bind(value, f"{base}_{_LEVEL_NAMES[value.level]}")
 
     def _settle(self, node: Node, value: Value) -> Value:
-        is_name = value.text.isidentifier() or value.level == Level.PROGRAM and value.binding == ATOM
+        is_name = value.text.isidentifier() or (value.level, value.binding) == (Level.PROGRAM, ATOM)
         if is_name or (self._uses[node.name] < 2 and len(value.text) <= MAX_EXPRESSION):
             return value
         return self.bind(value, node.name)
@@ -177,7 +138,7 @@ class Lowering:
     def _converted(self, node: Node, kind: str) -> Value:
         own = kind_of(node.dtype)
         if kind == "float" and own == "int" and self._is_float_arithmetic(node):
-            return self._pointwise(node, "float")
+            return self.pointwise(node, "float")
         plain = self.value(node.name)
         if own == "bool" and kind == "int":
             return Value(f"{self.text(plain, ATOM)}.to(tl.int32)", "int", plain.level)
@@ -197,15 +158,13 @@ class Lowering:
         leaf = self.leaf(node)
         if leaf is not None:
             return leaf
-        rule = getattr(self, f"_write_{node.op}", None)
-        if rule is not None:
-            result: Value = rule(node)
-            return result
+        if node.op in RULES:
+            return RULES[node.op](self, node)
         if node.op not in FORMS:
             raise unsupported(node, "no template lowers it")
-        return self._pointwise(node, None)
+        return self.pointwise(node, None)
 
-    def _pointwise(self, node: Node, kind: str | None) -> Value:
+    def pointwise(self, node: Node, kind: str | None) -> Value:
         """Write a row of `FORMS`; `kind` overrides that of the operands."""
         form = FORMS.get(node.op)
         if form is None:  # a cast between integers, asked for as a float
@@ -218,10 +177,11 @@ class Lowering:
                 return folded
         operands = [self.operand(arg, operand_kind) for arg in args]
         if "{0}" in form.text and form.text.count("{0}") > 1:
-            operands[0] = self._named(operands[0], node.name)
+            operands[0] = self.named(operands[0], node.name)
         return self.combine(form, operands, node.name)
 
-    def _named(self, value: Value, base: str) -> Value:
+    def named(self, value: Value, base: str) -> Value:
+        """Return `value` as a name, so that a text may repeat it."""
         is_name = value.text.isidentifier() and value.coefficient == 1.0
         return value if is_name else self.bind(value, f"{base}_in")
 
@@ -257,6 +217,11 @@ class Lowering:
         factor = number if node.op == "mul" else 1.0 / number
         return replace(inner, coefficient=inner.coefficient * factor)
 
+    def is_nonnegative(self, arg: Arg) -> bool:
+        """Whether `arg` is known to be at least 0: Triton's // and % agree with Python's there."""
+        number = self.number(arg)
+        return number is not None and number >= 0
+
     def number(self, arg: Arg) -> float | None:
         """Return the value of a literal or constant node, else None."""
         if arg.node is None:
@@ -265,109 +230,6 @@ class Lowering:
         if node.op == "constant":
             return float(node.attrs["value"])
         return self.number(node.args[0]) if node.op == "cast" else None
-
-    # --- operations with rules of their own ---
-
-    def _write_constant(self, node: Node) -> Value:
-        value = node.attrs["value"]
-        kind = kind_of(node.dtype)
-        return self.operand(Arg(value=float(value) if kind == "float" else value), kind)
-
-    def _write_where(self, node: Node) -> Value:
-        kind = kind_of(node.dtype)
-        condition = self.operand(node.args[0], "bool")
-        branches = [self.operand(arg, kind) for arg in node.args[1:3]]
-        form = Form(text="tl.where({0}, {1}, {2})", kind=kind)
-        return replace(self.combine(form, [condition, *branches], node.name), kind=kind)
-
-    def _write_cast(self, node: Node) -> Value:
-        kind, arg = kind_of(node.dtype), node.args[0]
-        source = self.nodes[arg.node].dtype if arg.node is not None else node.dtype
-        if kind == "bool" or (kind == "float" and kind_of(source) != "float"):
-            inner = self.operand(arg, kind)
-        else:
-            inner = self.operand(arg, kind_of(source))
-        if node.dtype in ("bool", "float32", "float64") or node.dtype == source:
-            return inner
-        rounded = f"{self.text(inner, ATOM)}.to({TRITON_DTYPES[node.dtype]})"
-        if kind == "float":  # rounding is part of the problem; arithmetic goes on in float32
-            rounded += ".to(tl.float32)"
-        return Value(rounded, kind, inner.level)
-
-    def _write_pow(self, node: Node) -> Value:
-        base, exponent = node.args
-        power, number = self.number(exponent), self.number(base)
-        if number is not None and number > 0 and power is None:
-            return self._write_exponential(node, number)
-        simple = {2: "square", 0.5: "sqrt", -1: "reciprocal", -0.5: "rsqrt"}
-        kind = kind_of(node.dtype)
-        if power == 1:
-            return self.operand(base, kind)
-        if power == 3:
-            inner = self._named(self.operand(base, kind), node.name)
-            cube = Form(text="{0} * {0} * {0}", binding=MULTIPLY, operands=UNARY)
-            return self.combine(cube, [inner], node.name)
-        if power in simple and (kind == "float" or power == 2):
-            as_unary = replace(node, op=simple[power], args=(base,))
-            return self._pointwise(as_unary, kind)
-        form = Form(text="libdevice.pow({0}, {1})")
-        return self.combine(form, [self.operand(a, "float") for a in node.args], node.name)
-
-    def _write_exponential(self, node: Node, base: float) -> Value:
-        inner = self.operand(node.args[1], "float")
-        scaled = replace(inner, coefficient=inner.coefficient * math.log2(base))
-        self.calls.update(FORMS["exp2"].calls)
-        return self.combine(FORMS["exp2"], [scaled], node.name)
-
-    def _write_floordiv(self, node: Node) -> Value:
-        return self._division(node, "//", "floor_div")
-
-    def _write_remainder(self, node: Node) -> Value:
-        return self._division(node, "%", "floor_mod")
-
-    def _division(self, node: Node, symbol: str, function: str) -> Value:
-        if kind_of(node.dtype) == "float":
-            operands = [self.operand(a, "float") for a in node.args]
-            if function == "floor_mod":
-                form = Form(text="float_mod({0}, {1})", calls=("float_mod",))
-            else:
-                form = Form(text="tl.floor({0} / {1})", operands=MULTIPLY, right=UNARY)
-            return self.combine(form, operands, node.name)
-        operands = [self.operand(a, "int") for a in node.args]
-        if self.is_nonnegative(node.args[0]) and self.is_nonnegative(node.args[1]):
-            form = Form(
-                text=f"{{0}} {symbol} {{1}}", binding=MULTIPLY, operands=MULTIPLY, right=UNARY
-            )
-        else:
-            form = Form(text=f"{function}({{0}}, {{1}})", calls=(function,))
-        return self.combine(form, operands, node.name)
-
-    def is_nonnegative(self, arg: Arg) -> bool:
-        """Whether `arg` is known to be at least 0: Triton's // and % agree with Python's there."""
-        number = self.number(arg)
-        return number is not None and number >= 0
-
-    def _write_clamp(self, node: Node) -> Value:
-        kind = kind_of(node.dtype)
-        value = self.operand(node.args[0], kind)
-        low, high = self._clamp_ends(node)
-        for function, end in (("tl.maximum", low), ("tl.minimum", high)):
-            if end.node is not None or end.value is not None:
-                form = Form(text=f"{function}({{0}}, {{1}})")
-                value = self.combine(form, [value, self.operand(end, kind)], node.name)
-        return replace(value, kind=kind)
-
-    @staticmethod
-    def _clamp_ends(node: Node) -> tuple[Arg, Arg]:
-        given = [*node.args[1:], Arg(), Arg()]
-        ends = []
-        for position, name in enumerate(("min", "max")):
-            arg = given[position]
-            if arg.node is None and arg.value is None:
-                arg = Arg(value=node.attrs.get(name))
-            ends.append(arg)
-        return ends[0], ends[1]
-
 
 _LEVEL_NAMES = {
     Level.PROGRAM: "one",

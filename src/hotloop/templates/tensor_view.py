@@ -80,7 +80,7 @@ def _permutation(node: Node, rank: int) -> list[int]:
 
 
 def _reshaped(view: View, shape: tuple[int, ...]) -> View | None:
-    """Reshape; dimensions of extent 1 come and go freely, others only where memory is contiguous."""
+    """Reshape; dimensions of extent 1 come and go, others must lie together in memory."""
     kept = [(n, s) for n, s in zip(view.shape, view.strides, strict=True) if n != 1]
     if [n for n, _ in kept] == [n for n in shape if n != 1]:
         strides = iter(s for _, s in kept)

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hotloop.core.graph import Graph, Node
-from hotloop.templates.lower import Level, Lowering, Names, Value
+from hotloop.templates.lower import Lowering
 from hotloop.templates.operators import kind_of
 from hotloop.templates.tensor_view import SHAPE_OPS, View, offset_text
+from hotloop.templates.value import Level, Names, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ better.
 Covered: reaching outside the process, patching or scanning the harness, hidden streams and threads,
 fall-backs around the kernel, inheriting the reference, managed memory, multicast and device
 settings (these are never executed), library calls where the policy has none, modules without a
-kernel. Not covered: what `getattr` on computed names hides; the run-time checks are for that.
+kernel. Not covered: what `getattr` on computed names hides; run-time checks are for that.
 """
 
 from __future__ import annotations
@@ -68,7 +68,6 @@ BANNED_IDENTIFIERS = {
     "cudaStreamCreateWithFlags": "work must be on the current stream",
     "cudaGraphLaunch": "a graph replays old addresses",
     "cudaEventElapsedTime": "timing is the verifier's",
-    "nvmlDeviceSetPowerManagementLimit": "GPU settings are the operator's",
     "nvmlDeviceSetGpuLockedClocks": "GPU settings are the operator's",
 }
 
@@ -100,7 +99,6 @@ _IDENTIFIERS = {
     "cudaStreamCreateWithFlags": "work must be on the current stream",
     "cudaGraphLaunch": "a graph replays old addresses",
     "cudaEventElapsedTime": "timing is the verifier's",
-    "nvmlDeviceSetPowerManagementLimit": "GPU settings are the operator's",
     "nvmlDeviceSetGpuLockedClocks": "GPU settings are the operator's",
 }
 

@@ -36,7 +36,8 @@ class JudgeProcess:
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
         self._waiting: dict[int, queue.Queue[Response]] = {}
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def request(self, method: str, params: Mapping[str, Any], timeout_s: float) -> Any:
         """Send one request and return its result.
@@ -73,13 +74,14 @@ class JudgeProcess:
         except (subprocess.TimeoutExpired, BrokenPipeError):
             self._process.kill()
             self._process.wait()
+        self._reader.join(STOP_S)
         if self._process.stdout is not None:
             self._process.stdout.close()
 
     def kill(self) -> None:
         """End the judge at once; its zygotes follow it."""
         self._process.kill()
-        self._process.wait()
+        self.close()
 
     def _write(self, request: Request) -> None:
         assert self._process.stdin is not None

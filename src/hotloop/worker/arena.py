@@ -127,8 +127,15 @@ class Arena:
             raise ValueError(f"slot at {slot.offset} reaches outside the arena")
         if slot.span_bytes == 0:
             return torch.empty(slot.shape, dtype=dtype, device=self.bytes.device)
-        flat = self.bytes[slot.offset : slot.offset + slot.span_bytes].view(dtype)
-        return flat.as_strided(slot.shape, slot.strides)
+        return self._flat(slot).view(dtype).as_strided(slot.shape, slot.strides)
+
+    def _flat(self, slot: Slot) -> torch.Tensor:
+        if not isinstance(self._owner, _HostMapping):
+            return self.bytes[slot.offset : slot.offset + slot.span_bytes]
+        # With a storage of its own: the interpreter holds accesses against a tensor's storage.
+        return torch.frombuffer(
+            self._owner.mapping, dtype=torch.uint8, offset=slot.offset, count=slot.span_bytes
+        )
 
     def fill_gaps(self, layout: Layout) -> None:
         """Write the red-zone pattern."""

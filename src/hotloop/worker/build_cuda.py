@@ -19,8 +19,9 @@ from typing import Any
 from hotloop.worker.arguments import decode_args
 from hotloop.worker.cubin import inspect_cubin
 from hotloop.worker.cuda_compiler import Compiled, CompileFailedError, compile_cubin
+from hotloop.worker.kernel_parameters import parameter_sizes
 from hotloop.worker.launch_description import LaunchDescriptionError, parse
-from hotloop.worker.launch_plan import MAX_SHARED_BYTES, BoundLaunch, bind
+from hotloop.worker.launch_plan import ARGUMENT_BYTES, MAX_SHARED_BYTES, BoundLaunch, bind
 from hotloop.worker.module_host import ContractError
 
 REGISTERS_PER_BLOCK = 65536
@@ -109,6 +110,7 @@ def describe_kernel(compiled: Compiled, launch: BoundLaunch) -> dict[str, Any]:
         raise ContractError(
             f'{error.args[0]}; declare it extern "C" __global__ and spell it as in the description'
         ) from error
+    _check_arguments(compiled.cubin, launch)
     spills = {name: int(count) for name, count in _PTXAS_SPILLS.findall(compiled.log)}
     return {
         "name": launch.name,
@@ -124,6 +126,22 @@ def describe_kernel(compiled: Compiled, launch: BoundLaunch) -> dict[str, Any]:
         "grids": [list(launch.grid)],
         "block": list(launch.block),
     }
+
+
+def _check_arguments(cubin: bytes, launch: BoundLaunch) -> None:
+    """Compare the description's arguments with the kernel's parameters, by number and size.
+
+    Raises:
+        ContractError: they differ.
+    """
+    taken = parameter_sizes(cubin, launch.name)
+    passed = tuple(ARGUMENT_BYTES[kind] for kind, _ in launch.args)
+    if taken is not None and taken != passed:
+        raise ContractError(
+            f"kernel {launch.name} takes {len(taken)} parameters of {list(taken)} bytes, the "
+            f"description passes {len(passed)} of {list(passed)}: a buffer is a pointer of 8 "
+            "bytes, a size an int of 4"
+        )
 
 
 def _limits(kernel: Mapping[str, Any], launch: BoundLaunch) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from triton.runtime.jit import JITFunction
 from hotloop.worker.arguments import decode_args
 from hotloop.worker.compile_error import describe_compile_error, describe_out_of_resources
 from hotloop.worker.cubin import inspect_cubin, spilled_bytes
+from hotloop.worker.failure import own_frames
 from hotloop.worker.fake_launch import CompiledLaunch, Recorder, recording
 from hotloop.worker.fake_tensors import NEEDS_DATA, fake_cuda, fake_tensor
 from hotloop.worker.module_host import ContractError, host_model, import_file
@@ -111,7 +111,7 @@ def _argument(spec: Mapping[str, Any]) -> Any:
 
 def _explain(error: Exception, recorder: Recorder, path: Path) -> dict[str, Any]:
     """Say whether the compiler refused a kernel or the forward could not be followed."""
-    trace = _own_frames(error, path.parent)
+    trace = own_frames(error, str(path.parent))
     causes = list(_chain(error))
     refused = next((failed for failed in recorder.failed if failed.error in causes), None)
     if refused is not None:
@@ -131,17 +131,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     while seen is not None:
         yield seen
         seen = seen.__cause__ or seen.__context__
-
-
-def _own_frames(error: BaseException, folder: Path) -> str:
-    """Return the frames of the traceback that lie in the candidate's folder, innermost last."""
-    prefix = os.fspath(folder) + os.sep
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(prefix)]
-    return "".join(
-        f'  File "{frame.filename.removeprefix(prefix)}", line {frame.lineno}, in {frame.name}\n'
-        f"    {frame.line}\n"
-        for frame in frames
-    )
 
 
 def _rejected(recorder: Recorder) -> list[dict[str, Any]]:

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hotloop import errors
 from hotloop.core.candidate import Candidate
 from hotloop.core.record import to_json
 from hotloop.core.verdict import Evidence, KernelResources, Stage, Status
+from hotloop.errors import InfraError
 from hotloop.worker.arguments import encode_args
 from hotloop.worker.children import ChildDied, ChildTimeout
 from hotloop.worker.evaluation import Failed, failure_of
@@ -109,10 +111,19 @@ class Builds:
             raise _compiler_crash(exc, child.output.text()) from None
         finally:
             child.close()
+        if "infra" in answer:
+            raise _machine_fault(answer)
         if "error" in answer:
-            failed = failure_of(answer["error"], Stage.COMPILE)
+            failed = failure_of(answer["error"], Stage.COMPILE, device=self._room.device)
             raise Failed(Status.COMPILE_ERROR, Stage.COMPILE, failed.evidence)
         return tuple(_resources(k) for k in answer.get("kernels", ()))
+
+
+def _machine_fault(answer: Mapping[str, Any]) -> InfraError:
+    """Return the error that a lane named; one that is no machine's fault is not believed."""
+    named = getattr(errors, str(answer["infra"]), InfraError)
+    known = isinstance(named, type) and issubclass(named, InfraError)
+    return (named if known else InfraError)(str(answer.get("message", ""))[:1000])
 
 
 def _compiler_crash(exc: ChildDied, log: str) -> Failed:

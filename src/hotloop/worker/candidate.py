@@ -1,12 +1,12 @@
 """The candidate's process: runs untrusted code on request, in its cage.
 
 It maps the judge's arena, loads the candidate, and serves one request at a time. Whatever it
-answers is a claim: the judge looks at the arena.
+answers is a claim: the judge looks at the arena. A candidate in CUDA C++ has no Python, so
+`cuda_host.py` runs it.
 """
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ import torch
 from hotloop.worker import poison
 from hotloop.worker.arena import Slot
 from hotloop.worker.arguments import decode_args
-from hotloop.worker.channel import Channel
+from hotloop.worker.channel import Channel, ChannelClosed
+from hotloop.worker.cuda_host import CudaHost
 from hotloop.worker.host import Host
 from hotloop.worker.module_host import (
     HostedModel,
@@ -27,8 +28,16 @@ from hotloop.worker.module_host import (
 
 
 def serve(channel: Channel, arena_fd: int | None) -> int:
-    """Serve the judge's requests with a candidate. Returns the exit code."""
-    return CandidateHost(arena_fd).serve(channel)
+    """Serve the judge's requests with a candidate. Returns the exit code.
+
+    The first request names the entry file, whose kind decides what runs it.
+    """
+    try:
+        first, _ = channel.receive()
+    except ChannelClosed:
+        return 0
+    host = CudaHost if str(first.get("entry", "")).endswith(".cu") else CandidateHost
+    return host(arena_fd).serve(channel, first)
 
 
 class CandidateHost(Host):
@@ -82,5 +91,5 @@ class CandidateHost(Host):
         except UnreplayableError as exc:
             recorder.recording = False
             return {"refused": str(exc)}
-        cubins = {k: base64.b64encode(v).decode() for k, v in recording.cubins.items()}
-        return {"recording": recording.to_json(), "cubins": cubins}
+        answer: dict[str, Any] = recording.to_answer()
+        return answer

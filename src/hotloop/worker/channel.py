@@ -7,6 +7,7 @@ data, capped in size and refused when malformed).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import select
 import socket
@@ -79,7 +80,9 @@ class Channel:
         return message, fds
 
     def close(self) -> None:
-        """Close our end. Idempotent."""
+        """Close our end; the other end sees it even while another thread waits here."""
+        with contextlib.suppress(OSError):  # it may be closed or disconnected already
+            self.sock.shutdown(socket.SHUT_RDWR)
         self.sock.close()
 
     def _read(

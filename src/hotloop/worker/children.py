@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop import sandbox
-from hotloop.errors import SandboxUnavailable, WorkerDied, WorkerTimeout
+from hotloop.errors import HotloopError, SandboxUnavailable, WorkerDied, WorkerTimeout
 from hotloop.worker.channel import Channel, ChannelClosed, ChannelTimeout
 
 ZYGOTE_START_S = 120.0
@@ -80,9 +80,9 @@ class Zygote:
         self._lock = threading.Lock()
         self._replies: dict[int, queue.Queue[dict[str, Any]]] = {}
         self._exits: dict[int, queue.Queue[Exit]] = {}
-        self._dead = threading.Event()
-        self._await_ready()
-        threading.Thread(target=self._read, daemon=True).start()
+        self._ready = threading.Event()
+        self._failed: HotloopError | None = None
+        threading.Thread(target=self._run, daemon=True).start()
 
     def fork(
         self, role: str, spec: sandbox.CageSpec, env: Mapping[str, str], fds: Sequence[int]
@@ -93,6 +93,9 @@ class Zygote:
             WorkerDied: the zygote is gone.
             WorkerTimeout: it did not answer.
         """
+        self._ready.wait()  # it imports torch while the judge loads the problem
+        if self._failed is not None:
+            raise self._failed
         request_id = next(self._ids)
         reply: queue.Queue[dict[str, Any]] = queue.Queue()
         message = {"id": request_id, "role": role, "cage": spec.to_json(), "env": dict(env)}
@@ -135,6 +138,16 @@ class Zygote:
                 f"the zygote ended with code {code} before it was ready; run `hotloop doctor`"
             ) from None
 
+    def _run(self) -> None:
+        try:
+            self._await_ready()
+        except HotloopError as exc:
+            self._failed = exc
+            return
+        finally:
+            self._ready.set()
+        self._read()
+
     def _read(self) -> None:
         while True:
             try:
@@ -150,7 +163,6 @@ class Zygote:
                     self._replies.pop(message["id"]).put(message)
 
     def _fail_waiters(self) -> None:
-        self._dead.set()
         with self._lock:
             for reply in self._replies.values():
                 reply.put({})

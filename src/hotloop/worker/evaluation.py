@@ -184,6 +184,7 @@ class Evaluation:
 
     @staticmethod
     def describe_set(inputs: list[Any], outputs: list[Slot]) -> dict[str, Any]:
+        """Return where one call's inputs and outputs lie, as JSON values."""
         return {
             "inputs": [
                 {"slot": v.to_json()} if isinstance(v, Slot) else {"value": encode_args(v)}
@@ -207,7 +208,7 @@ class Evaluation:
         except ChildDied as exc:
             raise Failed(Status.RUNTIME_ERROR, stage, self._death(exc)) from None
         if "error" in answer:
-            raise failure_of(answer["error"], stage)
+            raise failure_of(answer["error"], stage, device=self.device)
         return answer
 
     def _death(self, exc: ChildDied) -> Evidence:
@@ -223,16 +224,28 @@ class Evaluation:
         )
 
 
-def failure_of(error: dict[str, Any], stage: Stage) -> Failed:
+def failure_of(error: dict[str, Any], stage: Stage, *, device: str) -> Failed:
     """Turn an error reported by an untrusted child into a `Failed`.
 
     The text is the child's own; the class of the failure follows from where it happened and from
     the exception's type, never from words in its message.
     """
-    kind = str(error.get("kind", "exception"))
-    status = Status.COMPILE_ERROR if kind == "compile_error" else Status.RUNTIME_ERROR
-    if status is Status.COMPILE_ERROR:
-        stage = Stage.COMPILE
-    text = f"{error.get('type', 'Error')}: {error.get('message', '')}"[:2000]
+    kind, message = str(error.get("kind", "exception")), str(error.get("message", ""))
+    if kind == "needs_gpu" and device == "cpu":
+        return needs_gpu(message, str(error.get("traceback", ""))[-6000:])
+    status = Status.RUNTIME_ERROR
+    if kind == "compile_error":
+        status, stage = Status.COMPILE_ERROR, Stage.COMPILE
+    text = f"{error['type']}: {message}" if "type" in error else message
     details = {"traceback": str(error.get("traceback", ""))[-6000:]}
-    return Failed(status, stage, Evidence(kind=kind, message=text, details=details))
+    if isinstance(error.get("line"), int):
+        details["line"] = error["line"]
+    return Failed(status, stage, Evidence(kind=kind, message=text[:2000], details=details))
+
+
+def needs_gpu(what: str, trace: str = "") -> Failed:
+    """Return the outcome of a candidate that this machine can compile but not run."""
+    text = f"compiled, not run: {what}"[:2000]
+    details = {"traceback": trace} if trace else {}
+    evidence = Evidence(kind="needs_gpu", message=text, details=details)
+    return Failed(Status.COMPILED_ONLY, Stage.COMPILE, evidence)

@@ -2,32 +2,65 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from typing import Any
 
 import torch
+from triton.compiler.errors import CompilationError
+from triton.runtime.errors import OutOfResources, PTXASError
 
-from hotloop.worker.module_host import ContractError, user_traceback
+from hotloop.worker.cudriver import OUT_OF_MEMORY, CudaDriverError
+from hotloop.worker.faults import OutOfBoundsError, UnsupportedInInterpreterError, cause_of
+from hotloop.worker.launch_description import LaunchDescriptionError
+from hotloop.worker.module_host import ContractError
+
+_KINDS: tuple[tuple[str, tuple[type[BaseException], ...]], ...] = (
+    ("oom_gpu", (torch.OutOfMemoryError,)),
+    ("cuda_error", (torch.AcceleratorError, CudaDriverError)),
+    ("oom_host", (MemoryError,)),
+    ("contract", (ContractError, LaunchDescriptionError)),
+    ("out_of_bounds", (OutOfBoundsError,)),
+    ("needs_gpu", (UnsupportedInInterpreterError,)),
+    ("compile_error", (CompilationError, OutOfResources, PTXASError)),
+)
+"""The first entry that the exception is an instance of names its kind."""
 
 
 def describe_error(exc: BaseException, folder: str) -> dict[str, Any]:
-    """Return an exception of untrusted code as data."""
-    if isinstance(exc, torch.OutOfMemoryError):
-        kind = "oom_gpu"
-    elif isinstance(exc, torch.AcceleratorError):
-        kind = "cuda_error"
-    elif isinstance(exc, MemoryError):
-        kind = "oom_host"
-    elif isinstance(exc, ContractError):
-        kind = "contract"
-    elif type(exc).__module__.startswith("triton.") and "Compil" in type(exc).__name__:
-        kind = "compile_error"
-    elif type(exc).__name__ in ("OutOfResources", "PTXASError"):
-        kind = "compile_error"
-    else:
-        kind = "exception"
+    """Return an exception of untrusted code as data: `kind`, `type`, `message`, `traceback`.
+
+    Args:
+        exc: what escaped.
+        folder: the candidate's folder; the traceback shows the frames in there only.
+    """
+    cause = cause_of(exc)
+    reached = own_frames(exc, folder) if cause is not exc else ""  # an interpreted kernel
+    summary = "".join(traceback.format_exception_only(cause))
     return {
-        "kind": kind,
-        "type": type(exc).__name__,
-        "message": str(exc)[:4000],
-        "traceback": user_traceback(exc, folder),
+        "kind": _kind(cause),
+        "type": type(cause).__name__,
+        "message": str(cause)[:4000],
+        "traceback": (reached + own_frames(cause, folder) + summary)[-6000:],
     }
+
+
+def own_frames(exc: BaseException, folder: str) -> str:
+    """Return the frames of the traceback that lie in `folder`, innermost last, as Python does.
+
+    What the candidate called in turn, and where this machine keeps its packages, is not shown.
+    """
+    prefix = folder.rstrip(os.sep) + os.sep
+    frames = traceback.extract_tb(exc.__traceback__)
+    return "".join(
+        f'  File "{frame.filename.removeprefix(prefix)}", line {frame.lineno}, in {frame.name}\n'
+        f"    {frame.line}\n"
+        for frame in frames
+        if frame.filename.startswith(prefix)
+    )
+
+
+def _kind(exc: BaseException) -> str:
+    if isinstance(exc, CudaDriverError) and exc.code == OUT_OF_MEMORY:
+        return "oom_gpu"
+    return next((kind for kind, types in _KINDS if isinstance(exc, types)), "exception")

@@ -2,7 +2,8 @@
 
 A host answers one request at a time. Around the forward the protocol is the same in every phase:
 poison the free memory, run, copy the outputs in stream order into the judge's buffers, wait for the
-device. `candidate.py` runs a model's forward, `replay_host.py` recorded launches.
+device. `candidate.py` runs a model's forward, `cuda_host.py` kernels in CUDA C++, `replay_host.py`
+recorded launches.
 
     load     where everything lies, what to run          -> {"prepare_ms"}
     prepare  the state in the arena changed              -> {"prepare_ms"}
@@ -58,11 +59,24 @@ class Host(ABC):
     def record(self, message: dict[str, Any]) -> dict[str, Any]:
         """Describe the kernel launches of one forward."""
 
-    def serve(self, channel: Channel) -> int:
-        """Answer requests until the judge says `exit` or goes away. Returns the exit code."""
+    def check_memory(self) -> None:  # noqa: B027  most hosts leave this to the judge
+        """Look for writes outside the host's own buffers after an untimed call; idle device.
+
+        Raises:
+            OutOfBoundsError: a kernel wrote there.
+        """
+
+    def serve(self, channel: Channel, first: dict[str, Any] | None = None) -> int:
+        """Answer requests until the judge says `exit` or goes away. Returns the exit code.
+
+        Args:
+            channel: where requests come from.
+            first: a request that was received already.
+        """
+        message = first
         while True:
             try:
-                message, _ = channel.receive()
+                message = message or channel.receive()[0]
             except ChannelClosed:
                 return 0
             if message["op"] == "exit":
@@ -73,6 +87,7 @@ class Host(ABC):
             except BaseException as exc:  # noqa: BLE001  untrusted code raises whatever it likes
                 answer = {"error": describe_error(exc, os.getcwd())}
             channel.send(answer)
+            message = None
 
     def inputs(self, index: int) -> list[Any]:
         """Return the arguments of set `index`."""
@@ -130,6 +145,7 @@ class Host(ABC):
             outputs = self.forward(index)
             self._copy_out(outputs, index)
             self._sync()
+            self.check_memory()
             return {"outputs": [_describe(t) for t in outputs]}
         outputs, span = self._clock.measure(lambda: self.forward(index))
         self._copy_out(outputs, index)

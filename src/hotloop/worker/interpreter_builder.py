@@ -20,10 +20,10 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import min_dot_size
 from triton.runtime import interpreter as _stock
 
+from hotloop.worker.faults import UnsupportedInInterpreterError
 from hotloop.worker.interpreter_formats import Array, round_to_tf32, split_bf16
 from hotloop.worker.interpreter_handles import (
     Handle,
-    UnsupportedInInterpreterError,
     make_handle,
     numbers_of,
     scalar_name,

@@ -57,9 +57,7 @@ def _section(cubin: bytes, wanted: str) -> bytes:
     """Return the content of a section of a 64-bit ELF file."""
     (headers,) = struct.unpack_from("<Q", cubin, 40)
     entry_bytes, count, names_index = struct.unpack_from("<HHH", cubin, 58)
-    rows = [
-        struct.unpack_from("<IIQQQQ", cubin, headers + i * entry_bytes) for i in range(count)
-    ]
+    rows = [struct.unpack_from("<IIQQQQ", cubin, headers + i * entry_bytes) for i in range(count)]
     names = rows[names_index][4]
     for name, _, _, _, offset, size in rows:
         start = names + name

@@ -2,7 +2,8 @@
 
 Triton kernels are compiled for the judge's GPU by running the forward on fake tensors; the results
 land in the candidate's own cache folder, where its later run finds them. The answer is a list of
-kernels with their resources, or the first error.
+kernels with their resources, or the first error; or what this machine lacks, which is nobody's
+fault but the machine's.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hotloop.errors import InfraError
 from hotloop.worker.arguments import decode_args
-from hotloop.worker.failure import describe_error
 from hotloop.worker.channel import Channel
+from hotloop.worker.failure import describe_error
 from hotloop.worker.module_host import write_sources
 
 
@@ -22,6 +24,8 @@ def serve(channel: Channel) -> int:
     message, _ = channel.receive()
     try:
         answer = build(message)
+    except InfraError as exc:  # ours: no compiler, for example
+        answer = {"infra": type(exc).__name__, "message": str(exc)}
     except BaseException as exc:  # noqa: BLE001  untrusted code raises whatever it likes
         answer = {"error": describe_error(exc, os.getcwd())}
     channel.send(answer)

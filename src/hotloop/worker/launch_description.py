@@ -112,8 +112,15 @@ def _with_kernels(plan: LaunchDescription, data: Any) -> LaunchDescription:
     if not isinstance(data, list) or not 0 < len(data) <= MAX_KERNELS:
         raise LaunchDescriptionError(f"kernels: expected a list of 1 to {MAX_KERNELS} launches")
     tensors = [name for name, shape in plan.inputs.items() if shape is not None]
-    buffers = {*tensors, *plan.state, *plan.outputs, *plan.scratch}
-    kernels = tuple(_kernel(entry, buffers) for entry in data)
+    buffers = [*tensors, *plan.state, *plan.outputs, *plan.scratch]
+    twice = sorted({name for name in buffers if buffers.count(name) > 1})
+    if twice:
+        raise LaunchDescriptionError(f"expected each buffer's name once, got {twice} twice")
+    kernels = tuple(_kernel(entry, set(buffers)) for entry in data)
+    passed = {value for kernel in kernels for kind, value in kernel.args if kind == "buffer"}
+    unwritten = [name for name in plan.outputs if name not in passed]
+    if unwritten:
+        raise LaunchDescriptionError(f"outputs {unwritten}: no kernel has them among its args")
     return LaunchDescription(
         plan.inputs, plan.state, plan.outputs, plan.scratch, plan.sizes, kernels
     )

@@ -6,6 +6,7 @@ value. What a launch asks for is held against the limits of sm_90 here, before a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,24 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 """Blocks per dimension (CUDA Programming Guide, "Compute Capabilities")."""
 MAX_SHARED_BYTES = 227 * 1024
 """Shared memory of one block on sm_90 (the same table)."""
+ARGUMENT_BYTES = {
+    "buffer": 8,
+    "int32": 4,
+    "uint32": 4,
+    "int64": 8,
+    "uint64": 8,
+    "float32": 4,
+    "float64": 8,
+}
+"""What a kernel's parameter of each kind takes."""
+MAX_ELEMENTS = 1 << 40
+"""Of one buffer; far beyond any GPU's memory, far below where byte counts overflow."""
+INTEGER_RANGES = {
+    "int32": (-(2**31), 2**31 - 1),
+    "uint32": (0, 2**32 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "uint64": (0, 2**64 - 1),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +158,20 @@ def _three(extent: tuple[Any, ...], names: Mapping[str, Number]) -> tuple[int, i
 def _scalar(kind: str, expression: Any, names: Mapping[str, Number]) -> Number:
     if kind.startswith("float"):
         return float(evaluate(expression, names))
-    return evaluate_int(expression, names)
+    value = evaluate_int(expression, names)
+    low, high = INTEGER_RANGES[kind]
+    if not low <= value <= high:
+        raise LaunchDescriptionError(
+            f"{expression!r} is {value}, outside {kind}; pass it as {{'int64': ...}}"
+        )
+    return value
 
 
 def _bound_buffer(buffer: Buffer, names: Mapping[str, Number]) -> tuple[tuple[int, ...], str]:
-    return tuple(evaluate_int(entry, names) for entry in buffer.shape), buffer.dtype
+    shape = tuple(evaluate_int(entry, names) for entry in buffer.shape)
+    if min(shape, default=0) < 0 or math.prod(shape) > MAX_ELEMENTS:
+        raise LaunchDescriptionError(f"expected extents from 0 on that fit a GPU, got {shape}")
+    return shape, buffer.dtype
 
 
 def _bind_shape(

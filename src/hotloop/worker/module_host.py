@@ -8,7 +8,6 @@ arena is what the kernel reads.
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -128,16 +127,3 @@ def flatten_outputs(result: Any) -> list[torch.Tensor]:
                 f"expected forward to return plain tensors, got {type(leaf).__name__}"
             )
     return leaves
-
-
-def user_traceback(exc: BaseException, folder: str) -> str:
-    """Return the traceback from the candidate's own frames on, without host paths."""
-    import traceback
-
-    frames = traceback.extract_tb(exc.__traceback__)
-    start = next((i for i, f in enumerate(frames) if f.filename.startswith(folder)), len(frames))
-    lines = traceback.format_list(frames[start:]) + traceback.format_exception_only(exc)
-    text = "".join(lines).replace(folder + os.sep, "")
-    for prefix in (sys.prefix, sys.base_prefix, os.path.expanduser("~")):
-        text = text.replace(prefix, "…")
-    return text[-6000:]

@@ -104,6 +104,8 @@ def write_needles(q: Tensor, k: Tensor, plan: NeedlePlan, scale: float) -> None:
     for d, value in enumerate((r_high, r_high, r_low, torch.full_like(r_high, unit))):
         q[..., d - RESERVED] = value.to(q.dtype)[..., None]
     k[..., -RESERVED:] = 0
+    # half of the random part, so that no needle is drowned by luckier ones
+    k[:, :, plan.keys] *= 0.5
     boost = torch.full_like(f_high, BOOST / gain)
     for d, values in enumerate((f_high, f_low, f_high, boost)):
         k[:, :, plan.keys, d - RESERVED] = values.to(k.dtype)
@@ -136,7 +138,11 @@ def needles_fault(q: Tensor, k: Tensor, v: Tensor, mods: Mods, plan: NeedlePlan)
 
 
 def _tile_effects(scores: Tensor, v: Tensor, plan: NeedlePlan, *, sigmoid: bool) -> float:
-    """Return the smallest share, over tiles whose needle is seen, by which a row moves without it."""
+    """Return the smallest effect of leaving out a tile, as a share of a row's size.
+
+    The effect of a tile is that on the row that moves most; the smallest is over the tiles whose
+    needle a sampled row sees.
+    """
     tiles = torch.arange(scores.shape[-1], device=scores.device) // BLOCK
     count = int(tiles[-1]) + 1
     if sigmoid:
@@ -145,7 +151,7 @@ def _tile_effects(scores: Tensor, v: Tensor, plan: NeedlePlan, *, sigmoid: bool)
         weights = torch.softmax(scores, dim=-1).nan_to_num()  # rows without keys weigh nothing
     shares = scores.new_zeros(scores.shape[0], count).index_add_(1, tiles, weights)
     full = weights @ v
-    # a row's own size counts: under a causal mask the first rows are many times larger than the last
+    # a row's own size counts: under a causal mask the first rows are far larger than the last
     sizes = full.square().mean(dim=-1).sqrt().clamp(min=1e-30)
     smallest = float("inf")
     for t in range(count):

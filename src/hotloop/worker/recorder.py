@@ -128,7 +128,7 @@ class Recorder:
                 self._cubin_of[function],
                 meta.name,
                 grid,
-                meta.num_warps,
+                (32 * meta.num_warps, 1, 1),
                 meta.num_ctas,
                 meta.shared,
                 bool(meta.launch_cooperative_grid),

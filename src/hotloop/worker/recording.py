@@ -9,9 +9,15 @@ checks every index and range.
 
 from __future__ import annotations
 
+import base64
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+
+MAX_THREADS = 1024
+"""Of one block (CUDA Programming Guide, "Compute Capabilities")."""
 
 
 @dataclass(frozen=True)
@@ -63,12 +69,12 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch. `grid` is in clusters along x, as Triton counts it."""
+    """One kernel launch. `grid` is in clusters along x, as Triton counts it; `block` in threads."""
 
     cubin: str  # sha256 of the machine code
     function: str
     grid: tuple[int, int, int]
-    num_warps: int
+    block: tuple[int, int, int]
     num_ctas: int
     shared_bytes: int
     cooperative: bool
@@ -100,6 +106,17 @@ class Recording:
             }
         )
 
+    def to_answer(self) -> dict[str, Any]:
+        """Return what a process answers that was asked for its launches: JSON values only."""
+        cubins = {key: base64.b64encode(code).decode() for key, code in self.cubins.items()}
+        return {"recording": self.to_json(), "cubins": cubins}
+
+    @classmethod
+    def from_answer(cls, answer: Mapping[str, Any]) -> Recording:
+        """Undo `to_answer`; see `from_json` for what it checks."""
+        cubins = {key: base64.b64decode(code) for key, code in answer["cubins"].items()}
+        return cls.from_json(answer["recording"], cubins)
+
     @classmethod
     def from_json(cls, text: str, cubins: dict[str, bytes]) -> Recording:
         """Parse and check; raise ValueError (or TypeError, KeyError) on anything malformed."""
@@ -119,9 +136,12 @@ def _launch(row: dict[str, Any], buffers: tuple[Buffer, ...], cubins: dict[str, 
         if not isinstance(parameter, Literal):
             _check_address(parameter.buffer, parameter.offset, buffers)
         parameters.append(parameter)
-    launch = Launch(**{**row, "grid": tuple(row["grid"]), "parameters": tuple(parameters)})
-    in_range = 1 <= launch.num_warps <= 32 and 1 <= launch.num_ctas <= 16
-    if not in_range or launch.cubin not in cubins or len(launch.grid) != 3:
+    extents = {name: tuple(int(n) for n in row[name]) for name in ("grid", "block")}
+    launch = Launch(**{**row, **extents, "parameters": tuple(parameters)})
+    threads = math.prod(launch.block) if min(launch.block, default=0) > 0 else 0
+    in_range = 1 <= threads <= MAX_THREADS and 1 <= launch.num_ctas <= 16
+    whole = len(launch.grid) == len(launch.block) == 3
+    if not in_range or not whole or launch.cubin not in cubins:
         raise ValueError(f"malformed launch of {launch.function!r}")
     return launch
 

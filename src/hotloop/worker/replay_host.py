@@ -6,7 +6,6 @@ did in the forward, and are copied into the judge's buffers outside the timed sp
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import torch
@@ -31,8 +30,7 @@ class ReplayHost(Host):
 
     def load(self, message: dict[str, Any]) -> None:
         """Load the machine code and bind it to every set of the arena."""
-        cubins = {k: base64.b64decode(v) for k, v in message["cubins"].items()}
-        recording = Recording.from_json(message["recording"], cubins)
+        recording = Recording.from_answer(message)
         base = self.arena.bytes.data_ptr()
         self._replayers, self._outputs = [], []
         for start in message["set_offsets"]:

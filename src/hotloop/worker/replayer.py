@@ -28,8 +28,19 @@ _NON_PORTABLE_CLUSTER = 16
 class Replayer:
     """One recording bound to buffers."""
 
-    def __init__(self, recording: Recording, addresses: Mapping[str, int]) -> None:
-        """Load and bind. `addresses` gives the device address of every named buffer.
+    def __init__(
+        self,
+        recording: Recording,
+        addresses: Mapping[str, int],
+        *,
+        modules: Mapping[str, c_void_p] | None = None,
+    ) -> None:
+        """Load and bind.
+
+        Args:
+            recording: what to launch.
+            addresses: the device address of every named buffer.
+            modules: machine code that another replayer has loaded, to be shared.
 
         Raises: CudaDriverError; KeyError when a named buffer has no address.
         """
@@ -43,7 +54,8 @@ class Replayer:
                 self._scratch.append(cu.mem_alloc(max(buffer.nbytes, 1)))
                 self.addresses.append(self._scratch[-1])
         self._fill_tables(recording)
-        self._modules = {k: _load(code) for k, code in recording.cubins.items()}
+        self._owns_modules = modules is None
+        self.modules = modules or {k: _load(code) for k, code in recording.cubins.items()}
         self._launches = [self._bind(launch) for launch in recording.launches]
 
     def launch(self, stream: int = 0) -> None:
@@ -61,7 +73,7 @@ class Replayer:
 
     def close(self) -> None:
         """Unload the code and free the scratch."""
-        for module in self._modules.values():
+        for module in self.modules.values() if self._owns_modules else ():
             cu.call("cuModuleUnload", module)
         for address in self._scratch:
             cu.mem_free(address)
@@ -80,7 +92,7 @@ class Replayer:
         cu.call(
             "cuModuleGetFunction",
             byref(function),
-            self._modules[launch.cubin],
+            self.modules[launch.cubin],
             launch.function.encode(),
         )
         _allow_shared(function, launch.shared_bytes)
@@ -139,10 +151,10 @@ def _load(code: bytes) -> c_void_p:
 
 def _allow_shared(function: c_void_p, shared_bytes: int) -> None:
     """Raise the limit of dynamic shared memory as Triton's loader does."""
-    if shared_bytes <= _DEFAULT_SHARED_BYTES:
-        return
     static = c_int()
     cu.call("cuFuncGetAttribute", byref(static), cu.FUNC_SHARED_STATIC, function)
+    if static.value + shared_bytes <= _DEFAULT_SHARED_BYTES:
+        return
     limit = cu.device_attribute(cu.ATTR_MAX_SHARED_OPTIN) - static.value
     cu.call("cuFuncSetCacheConfig", function, cu.CACHE_PREFER_SHARED)
     cu.call("cuFuncSetAttribute", function, cu.FUNC_MAX_DYNAMIC_SHARED, limit)
@@ -164,7 +176,7 @@ def _config(launch: Launch) -> cu.LaunchConfig:
     x, y, z = launch.grid
     return cu.LaunchConfig(
         (x * launch.num_ctas, y, z),
-        (32 * launch.num_warps, 1, 1),
+        launch.block,
         launch.shared_bytes,
         None,
         attributes,

@@ -25,7 +25,7 @@ from hotloop.core.verdict import (
 from hotloop.worker.builds import Build, Builds
 from hotloop.worker.correctness import CorrectnessStage
 from hotloop.worker.device import peaks
-from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.evaluation import Evaluation, Failed, needs_gpu
 from hotloop.worker.final import FinalTiming, time_final
 from hotloop.worker.performance import CandidateTimer, Timing, describe_share
 from hotloop.worker.session import Session, WorkloadView
@@ -62,6 +62,8 @@ class Verification:
         """
         try:
             self._compile()
+            if self._session.device == "cpu" and self._candidate.language == "cuda":
+                raise needs_gpu("CUDA C++ needs a GPU; verify it on one")
             self._gpu_start = time.monotonic()
             return self._judge(tier)
         except Failed as failed:

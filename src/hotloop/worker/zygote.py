@@ -57,6 +57,7 @@ def _import_heavy(interpret: bool) -> None:
         interpreter.install()
     else:
         _warm_compiler()
+        _warm_fake_tensors()
     if torch.cuda.is_initialized():
         raise RuntimeError("expected a zygote without a CUDA context; an import made one")
 
@@ -69,6 +70,13 @@ def _warm_compiler() -> None:
         warm_kernel.build_driver_module()
     except Exception as exc:  # noqa: BLE001  a machine without a driver: nothing to build
         print(f"no driver module: {type(exc).__name__}", file=sys.stderr)
+
+
+def _warm_fake_tensors() -> None:
+    # A lane runs the forward on fake tensors; making the first mode imports for two seconds.
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    FakeTensorMode()
 
 
 def _kernel_threads() -> int:
@@ -115,7 +123,7 @@ def _fork_child(channel: Channel, message: dict[str, Any], fds: list[int]) -> in
         return pid
     code = 70  # EX_SOFTWARE: the child never got as far as an exit code of its own
     try:
-        channel.close()
+        channel.sock.close()  # this copy only: a shutdown would reach the zygote's own
         code = _run_child(message, fds)
     except BaseException as exc:  # noqa: BLE001  a forked child must never return into the zygote
         print(f"hotloop child: {type(exc).__name__}: {exc}", file=sys.stderr, flush=True)

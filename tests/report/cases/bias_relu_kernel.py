@@ -15,7 +15,7 @@ def add_relu(x, bias, out, N: tl.constexpr):
 class ModelNew(torch.nn.Module):
     def __init__(self, width):
         super().__init__()
-        self.shift = torch.nn.Parameter(torch.empty(width))
+        self.register_buffer("shift", None)
 
     def forward(self, x):
         out = torch.empty_like(x)

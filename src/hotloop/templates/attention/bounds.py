@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from hotloop.core.graph import AttentionSpec
 from hotloop.templates.analysis import Interval
-from hotloop.templates.attention.region import Affine, Bound, Choice, Extreme, Linear, Region, Span
+from hotloop.templates.attention.span import Affine, Bound, Choice, Extreme, Linear, Region, Span
 
 
 class BoundWriter:

@@ -8,18 +8,14 @@ from hotloop.templates.attention.bounds import BoundWriter, scalar_nodes
 from hotloop.templates.attention.lowering import AttentionLowering, ScoreForm, Tile, write_score
 from hotloop.templates.attention.plan import AttentionPlan
 from hotloop.templates.attention.score import LOG2_E
-from hotloop.templates.lower import Level, Names
 from hotloop.templates.operators import AND, COMPARE, MULTIPLY, literal
+from hotloop.templates.source import reserved_names
+from hotloop.templates.value import Level, Names
 
-RESERVED = frozenset(
-    """acc alpha attend attention_forward batch batch_head B BLOCK_D BLOCK_M BLOCK_N d_idx D
-    DOT_PRECISION every first full_first full_last gap gap_at grid H H_KV head i inside is_empty k
-    k_in k_ptrs keep kv_head kv_idx KV_LEN kv_rows kv_tiles last map_row map_tiles MASKED n_full
-    n_masked new_max out_ptr out_ptrs p q q_first q_idx q_in q_last q_ptrs q_tile q_tiles qk
-    row_max row_sum run_first S shift some start_n tile tile_list tl torch triton v v_in v_ptrs
-    X_SCALE libdevice tanh sign mish elu selu softplus""".split()
-)
-"""Names that the template uses; expressions get others."""
+
+def _names(plan: AttentionPlan) -> Names:
+    reserved = reserved_names("attention/kernel.py.jinja", "attention/tile_map.py.jinja")
+    return Names(reserved | {"q_last", "k", "v"} | {b.name + "_ptr" for b in plan.spec.buffers})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,8 @@ class MapExpressions:
 
 
 def lower_main(plan: AttentionPlan, tile: Tile, *, with_bounds: bool) -> Expressions:
-    names = Names(RESERVED | {b.name + "_ptr" for b in plan.spec.buffers})
+    """Lower the score, the mask, and with `with_bounds` the loop bounds, of the main kernel."""
+    names = _names(plan)
     outer: list[str] = []
     per_row: list[str] = []
     buffers: dict[str, None] = {}
@@ -96,8 +93,9 @@ def lower_main(plan: AttentionPlan, tile: Tile, *, with_bounds: bool) -> Express
 
 
 def lower_map(plan: AttentionPlan, tile: Tile) -> MapExpressions:
+    """Lower the mask for the kernel that maps the tiles."""
     assert plan.mask is not None
-    names = Names(RESERVED | {b.name + "_ptr" for b in plan.spec.buffers})
+    names = _names(plan)
     lowering = AttentionLowering(plan.mask, plan.spec, names, tile)
     keep = lowering.text(lowering.value(plan.mask.output, "bool"))
     outer = lowering.sections[Level.PROGRAM] + lowering.sections[Level.ROW]

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from hotloop.core.graph import Arg, AttentionSpec, Node
 from hotloop.templates.analysis import FLOAT32_EXACT, ScalarGraph
 from hotloop.templates.attention.score import LOG2_E, ScoreSum, Term
-from hotloop.templates.lower import Level, Lowering, Names, Value
+from hotloop.templates.lower import Lowering
 from hotloop.templates.operators import ADD, MULTIPLY, kind_of, literal
+from hotloop.templates.value import Level, Names, Value
 
 _INDEX_NAMES = {
     "index_b": ("batch", Level.PROGRAM),
@@ -98,7 +99,7 @@ class AttentionLowering(Lowering):
             return value
         if self.nodes[index.node].dtype == "uint8":
             return value
-        named = self._named(value, "index")
+        named = self.named(value, "index")
         wrapped = f"tl.where({named.text} < 0, {named.text} + {extent}, {named.text})"
         return Value(wrapped, "int", named.level)
 

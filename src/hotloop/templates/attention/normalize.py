@@ -80,8 +80,8 @@ def _with_condition(
         nodes.append(_boolean("logical_not", output, fresh_in=taken))
         output = nodes[-1].name
     if mask is not None:
-        nodes = [*mask.nodes, *nodes, _boolean("logical_and", mask.outputs[0], output, fresh_in=taken)]
-        output = nodes[-1].name
+        both = _boolean("logical_and", mask.outputs[0], output, fresh_in=taken)
+        nodes, output = [*mask.nodes, *nodes, both], both.name
     return Graph(nodes=tuple(nodes), outputs=(output,))
 
 

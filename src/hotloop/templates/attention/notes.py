@@ -15,8 +15,8 @@ def title(plan: AttentionPlan) -> str:
 def notes(plan: AttentionPlan, point: Point) -> list[str]:
     """Return the lines below the title, each under 100 characters."""
     spec = plan.spec
-    heads = f"H {spec.H}" if spec.H == spec.Hkv else f"H {spec.H} (k and v: {spec.Hkv})"
-    length = f"S {spec.S}" if spec.S == spec.Skv else f"S {spec.S}, {spec.Skv} keys"
+    heads = f"H {spec.H}" if spec.Hkv == spec.H else f"H {spec.H} (k and v: {spec.Hkv})"
+    length = f"S {spec.S}" if spec.Skv == spec.S else f"S {spec.S}, {spec.Skv} keys"
     lines = [
         f"Sizes      B {spec.B}, {heads}, {length}, D {spec.D}, {spec.dtype}, {spec.normalize}",
         f"Score      {_score_note(plan)}",

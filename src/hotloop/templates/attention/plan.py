@@ -14,8 +14,9 @@ from hotloop.core.graph import AttentionSpec, Graph
 from hotloop.errors import UnsupportedOp
 from hotloop.templates.analysis import LEAF_AXES, ScalarGraph
 from hotloop.templates.attention.normalize import move_masks_out_of_score
-from hotloop.templates.attention.region import EVERYTHING, Region, RegionFinder
+from hotloop.templates.attention.region import RegionFinder
 from hotloop.templates.attention.score import IDENTITY, ScoreSum, bound_log2, split_score
+from hotloop.templates.attention.span import EVERYTHING, Region
 from hotloop.templates.operators import POINTWISE
 
 LOWERABLE = POINTWISE | frozenset(LEAF_AXES) | {"buffer", "gather"}

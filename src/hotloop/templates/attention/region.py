@@ -14,105 +14,26 @@ nothing was lost, `is_exact` says so, and there is nothing left for a tile map t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hotloop.core.graph import Arg, Node
 from hotloop.templates.analysis import PROGRAM_AXES, ScalarGraph
+from hotloop.templates.attention.span import (
+    EVERYTHING,
+    NO_LIMIT,
+    NOTHING,
+    UNDERSTOOD_NOTHING,
+    ZERO,
+    Affine,
+    Choice,
+    Linear,
+    Region,
+    Span,
+    intersect,
+    unite,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class Affine:
-    """query * q + key * kv + constant + sum of (factor * scalar node)."""
-
-    query: int = 0
-    key: int = 0
-    constant: int = 0
-    scalars: tuple[tuple[int, str], ...] = ()
-    """Nodes that are one number per program, with their factors."""
-
-    def plus(self, other: Affine, factor: int = 1) -> Affine:
-        """Return self + factor * other."""
-        scaled = tuple((factor * f, name) for f, name in other.scalars)
-        return Affine(
-            self.query + factor * other.query,
-            self.key + factor * other.key,
-            self.constant + factor * other.constant,
-            self.scalars + scaled,
-        )
-
-    def times(self, factor: int) -> Affine:
-        """Return factor * self."""
-        return Affine().plus(self, factor)
-
-
-# --- bounds: integer expressions in the first and last row of a tile ---
-
-
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """`value` with its `query` part taken at the tile's first or last row."""
-
-    value: Affine
-    at_last: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """The smallest or largest of several bounds."""
-
-    largest: bool
-    parts: tuple[Bound, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """`then` where the tested bound is at least 0, else `otherwise`."""
-
-    test: Linear
-    then: Bound
-    otherwise: Bound
-
-
-Bound = Linear | Extreme | Choice
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Keys from `low` up to but without `high`; None means no limit on that side."""
-
-    low: Bound | None = None
-    high: Bound | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """What a mask keeps of a query tile."""
-
-    some: Span = Span()
-    every: Span | None = None
-    """None: no key is known to be seen by every row."""
-    is_exact: bool = False
-
-
-EVERYTHING = Region(every=Span(), is_exact=True)
-UNDERSTOOD_NOTHING = Region()
-
-
-def evaluate(bound: Bound, *, q_first: int, q_last: int, scalars: Mapping[str, int]) -> int:
-    """Return the number that `bound` stands for, as the generated kernel computes it."""
-
-    def value(part: Bound) -> int:
-        if isinstance(part, Linear):
-            form = part.value
-            row = q_last if part.at_last else q_first
-            own = sum(factor * scalars[name] for factor, name in form.scalars)
-            return form.query * row + form.constant + own
-        if isinstance(part, Extreme):
-            return (max if part.largest else min)(value(p) for p in part.parts)
-        return value(part.then if value(part.test) >= 0 else part.otherwise)
-
-    return value(bound)
+_NEGATION = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 
 
 class RegionFinder:
@@ -129,7 +50,7 @@ class RegionFinder:
     def _arg(self, arg: Arg, *, negated: bool) -> Region:
         if arg.node is not None:
             return self._node(arg.node, negated=negated)
-        return EVERYTHING if bool(arg.value) != negated else _NOTHING
+        return EVERYTHING if bool(arg.value) != negated else NOTHING
 
     def _node(self, name: str, *, negated: bool) -> Region:
         key = (name, negated)
@@ -145,17 +66,17 @@ class RegionFinder:
             return self._arg(args[0], negated=negated)
         if node.op in ("logical_and", "logical_or"):
             parts = [self._arg(a, negated=negated) for a in args]
-            return _intersect(*parts) if (node.op == "logical_and") != negated else _unite(*parts)
+            return intersect(*parts) if (node.op == "logical_and") != negated else unite(*parts)
         if node.op == "where":
-            chosen = _intersect(
+            chosen = intersect(
                 self._arg(args[0], negated=False), self._arg(args[1], negated=negated)
             )
-            other = _intersect(
+            other = intersect(
                 self._arg(args[0], negated=True), self._arg(args[2], negated=negated)
             )
-            return _unite(chosen, other)
+            return unite(chosen, other)
         if node.op == "constant":
-            return EVERYTHING if bool(node.attrs["value"]) != negated else _NOTHING
+            return EVERYTHING if bool(node.attrs["value"]) != negated else NOTHING
         if node.op in _NEGATION:
             op = _NEGATION[node.op] if negated else node.op
             return self._compare(op, args[0], args[1])
@@ -164,9 +85,9 @@ class RegionFinder:
     def _compare(self, op: str, left: Arg, right: Arg) -> Region:
         if op == "eq":
             both = [self._compare(o, left, right) for o in ("le", "ge")]
-            return _intersect(*both)
+            return intersect(*both)
         if op == "ne":
-            return _unite(*(self._compare(o, left, right) for o in ("lt", "gt")))
+            return unite(*(self._compare(o, left, right) for o in ("lt", "gt")))
         if op in ("gt", "ge"):
             return self._compare({"gt": "lt", "ge": "le"}[op], right, left)
         split = self._split(op, left, right)
@@ -186,7 +107,7 @@ class RegionFinder:
                 return self._split_absolute(op, node, right if is_left else left, is_left)
             pairs = [(a, right) if is_left else (left, a) for a in node.args]
             parts = [self._compare(op, *pair) for pair in pairs]
-            return _intersect(*parts) if (node.op == "maximum") == is_left else _unite(*parts)
+            return intersect(*parts) if (node.op == "maximum") == is_left else unite(*parts)
         return None
 
     def _split_absolute(self, op: str, node: Node, other: Arg, is_left: bool) -> Region:
@@ -196,9 +117,9 @@ class RegionFinder:
         shift = Affine(constant=-1 if op == "lt" else 0)
         if is_left:  # |x| <= y
             sides = [bound.plus(inner, -1).plus(shift), bound.plus(inner).plus(shift)]
-            return _intersect(*(self._at_least_zero(s) for s in sides))
+            return intersect(*(self._at_least_zero(s) for s in sides))
         sides = [inner.plus(bound, -1).plus(shift), inner.times(-1).plus(bound, -1).plus(shift)]
-        return _unite(*(self._at_least_zero(s) for s in sides))
+        return unite(*(self._at_least_zero(s) for s in sides))
 
     def _difference(self, left: Arg, right: Arg, constant: int) -> Affine | None:
         a, b = self._affine(left), self._affine(right)
@@ -254,10 +175,10 @@ class RegionFinder:
             best = Linear(rest, at_last=rest.query >= 0)
             worst = Linear(rest, at_last=rest.query < 0)
             if rest.query == 0 and not rest.scalars:
-                return EVERYTHING if rest.constant >= 0 else _NOTHING
+                return EVERYTHING if rest.constant >= 0 else NOTHING
             return Region(
-                some=Span(high=Choice(best, _NO_LIMIT, _ZERO)),
-                every=Span(high=Choice(worst, _NO_LIMIT, _ZERO)),
+                some=Span(high=Choice(best, NO_LIMIT, ZERO)),
+                every=Span(high=Choice(worst, NO_LIMIT, ZERO)),
                 is_exact=True,
             )
         if form.key < 0:  # kv <= rest
@@ -273,55 +194,3 @@ class RegionFinder:
             every=Span(low=Linear(start, at_last=start.query >= 0)),
             is_exact=True,
         )
-
-
-_NEGATION = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
-_ZERO = Linear(Affine(), at_last=False)
-_NO_LIMIT = Linear(Affine(constant=2**30), at_last=False)
-"""Past every key: lengths are far below 2^30."""
-_NOTHING = Region(some=Span(high=_ZERO), every=None, is_exact=True)
-
-
-def _extreme(a: Bound | None, b: Bound | None, *, largest: bool, tighten: bool) -> Bound | None:
-    """Join two limits; None is no limit, which loses when tightening and wins when loosening."""
-    if a is None or b is None:
-        return (a or b) if tighten else None
-    if a == b:
-        return a
-    parts: list[Bound] = []
-    for bound in (a, b):
-        same = isinstance(bound, Extreme) and bound.largest == largest
-        parts.extend(bound.parts if isinstance(bound, Extreme) and same else (bound,))
-    return Extreme(largest, tuple(parts))
-
-
-def _join(a: Span, b: Span, *, tighten: bool) -> Span:
-    return Span(
-        _extreme(a.low, b.low, largest=tighten, tighten=tighten),
-        _extreme(a.high, b.high, largest=not tighten, tighten=tighten),
-    )
-
-
-def _intersect(a: Region, b: Region) -> Region:
-    every = None
-    if a.every is not None and b.every is not None:
-        every = _join(a.every, b.every, tighten=True)
-    return Region(_join(a.some, b.some, tighten=True), every, a.is_exact and b.is_exact)
-
-
-def _unite(a: Region, b: Region) -> Region:
-    for one, other in ((a, b), (b, a)):
-        if one == _NOTHING:
-            return other
-    some = _join(a.some, b.some, tighten=False)
-    is_exact = a.is_exact and b.is_exact and _share_an_open_end(a.some, b.some)
-    if a.every is None or b.every is None:
-        return Region(some, a.every or b.every, is_exact)
-    if _share_an_open_end(a.every, b.every):
-        return Region(some, _join(a.every, b.every, tighten=False), is_exact)
-    return Region(some, a.every, is_exact=False)
-
-
-def _share_an_open_end(a: Span, b: Span) -> bool:
-    """Whether the union of the two spans is a span: both are open on the same side."""
-    return (a.low is None and b.low is None) or (a.high is None and b.high is None)

@@ -9,19 +9,12 @@ from hotloop.core.candidate import Candidate
 from hotloop.core.graph import Node
 from hotloop.core.space import Point
 from hotloop.templates.activation import device_functions
-from hotloop.templates.lower import Level, Names, Value
 from hotloop.templates.matmul.problem import MatmulProblem, Operand
 from hotloop.templates.operators import ATOM, COMPARE, TRITON_DTYPES, kind_of
-from hotloop.templates.source import render_candidate
+from hotloop.templates.source import render_candidate, reserved_names
 from hotloop.templates.tensor_view import parameter_name
 from hotloop.templates.tile_lowering import IndexGroup, TileLowering, TileMemory
-
-RESERVED = frozenset(
-    """a a_in a_ptrs a_tile acc b b_in b_ptrs b_tile BATCH batch BLOCK BLOCK_K BLOCK_M BLOCK_N
-    DOT_PRECISION group first_tile GROUP_M i in_k in_m in_n inside K k k_idx k_start k_stop libdevice
-    M m_idx m_load m_tile N n_idx n_load n_tile NUM_STAGES NUM_WARPS part parts_ptr program rows
-    out_ptr self SIZE SPLIT_K split tl torch triton tanh sign mish elu selu softplus""".split()
-)
+from hotloop.templates.value import Level, Names, Value
 
 
 class EpilogueLowering(TileLowering):
@@ -66,9 +59,12 @@ def _epilogue(
             IndexGroup("n_idx", [rank - 1], Level.COLUMN),
         ]
     memory = TileMemory(problem.views, pointers, groups, guards)
-    lowering = EpilogueLowering(problem, Names(RESERVED | set(pointers.values())), memory)
+    names = Names(reserved_names("matmul/kernel.py.jinja") | set(pointers.values()) | {"acc", "i"})
+    lowering = EpilogueLowering(problem, names, memory)
     output = problem.output
     value = lowering.value(output.name, kind_of(output.dtype))
+    if not value.text.isidentifier():
+        value = lowering.bind(value, "result")
     text = lowering.text(value, COMPARE if output.dtype == "float32" else ATOM)
     if output.dtype != "float32":
         text += f".to({TRITON_DTYPES[output.dtype]})"
@@ -109,6 +105,7 @@ def render_matmul(problem: MatmulProblem, point: Point) -> Candidate:
         "functions": functions,
         "uses_libdevice": any("libdevice." in t for t in (*functions, *epilogue.lines)),
         "guard": guards[Level.ELEMENT],
+        "tile_guard": " & ".join(rows + columns),
         "a": _side(problem, problem.a, "a", leaves),
         "b": _side(problem, problem.b, "b", leaves),
         "wide": problem.batch * problem.M * max(problem.N, problem.K) > 2**30,

@@ -69,7 +69,8 @@ def _starts(problem: MatmulProblem, space: Space) -> tuple[Point, ...]:
     if problem.dtype == "float32":
         tiles = [(128, 128, 32, 8, 3), (128, 64, 32, 4, 3), (64, 64, 32, 4, 4)]
     else:
-        tiles = [(128, 256, 64, 8, 3), (128, 128, 64, 8, 4), (128, 128, 64, 4, 3), (64, 64, 64, 4, 4)]
+        tiles = [(128, 256, 64, 8, 3), (128, 128, 64, 8, 4), (128, 128, 64, 4, 3)]
+        tiles.append((64, 64, 64, 4, 4))
     names = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")
     choices = {d.name: d.choices for d in space.dimensions}
     points = []
@@ -79,6 +80,6 @@ def _starts(problem: MatmulProblem, space: Space) -> tuple[Point, ...]:
         if point not in points:
             points.append(point)
     if problem.dtype == "float32":
-        wanted = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 16, "dot_precision": "ieee"}
-        points.append(space.complete({n: v for n, v in wanted.items() if v in choices[n]}))
+        exact: Point = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 16, "dot_precision": "ieee"}
+        points.append(space.complete({n: v for n, v in exact.items() if v in choices[n]}))
     return tuple(points)

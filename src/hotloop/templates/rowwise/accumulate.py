@@ -2,9 +2,9 @@
 
 All texts use the names of the row-wise templates: a tile is (BLOCK_R, BLOCK_C), `inside` its mask,
 `start` its first column, row values are (BLOCK_R, 1). A program of one row has tiles (BLOCK_C,) and
-scalars instead: the compiler spreads a (1, n) tile badly over its threads. `whole` is the form for a row that fits in one
-tile, `start`/`update`/`finish` the one for a loop over tiles, `merge` joins the parts of a row that
-several programs went over.
+scalars instead: the compiler spreads a (1, n) tile badly over its threads. `whole` is the form for
+a row that fits in one tile, `start`/`update`/`finish` the one for a loop over tiles, `merge` joins
+the parts of a row that several programs went over.
 """
 
 from __future__ import annotations
@@ -13,6 +13,12 @@ from dataclasses import dataclass
 
 _NEGATIVE = 'float("-inf")'
 _POSITIVE = 'float("inf")'
+
+LOOP_NAMES = frozenset(
+    {"best", "delta", "deviation", "is_better", "n_before", "n_part", "n_tile", "new_top", "share"}
+    | {"shift", "tile_at", "tile_best", "tile_m2", "tile_mean", "tile_total"}
+)
+"""What the statements define besides their results."""
 
 
 @dataclass(frozen=True, slots=True)

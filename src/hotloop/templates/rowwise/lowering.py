@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hotloop.core.graph import Graph, Node
-from hotloop.templates.lower import Level, Names, Value
 from hotloop.templates.rowwise.decompose import STATISTICS
 from hotloop.templates.rowwise.problem import RowProblem
 from hotloop.templates.tile_lowering import IndexGroup, TileLowering, TileMemory
+from hotloop.templates.value import Level, Names, Value
 
 
 def row_memory(

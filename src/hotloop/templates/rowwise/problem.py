@@ -141,7 +141,7 @@ def _checked_views(problem: RowProblem) -> dict[str, View]:
                 raise unsupported(node, f"it broadcasts {source.shape} in {target}")
     for name in problem.graph.outputs:
         if name in views:
-            raise UnsupportedOp("an output is an input or a view of one: there is nothing to compute")
+            raise UnsupportedOp("an output is an input or a view of one: nothing is computed")
     return found
 
 

@@ -9,24 +9,16 @@ from hotloop.core.candidate import Candidate
 from hotloop.core.graph import Graph, Node
 from hotloop.core.space import Point
 from hotloop.templates.activation import device_functions
-from hotloop.templates.lower import Level, Names, Value
 from hotloop.templates.operators import TRITON_DTYPES, kind_of
-from hotloop.templates.rowwise.accumulate import Accumulator
+from hotloop.templates.rowwise.accumulate import LOOP_NAMES, Accumulator
 from hotloop.templates.rowwise.decompose import STATISTICS, decompose, statistic_stages
+from hotloop.templates.rowwise.geometry import INDEX_NAMES, RowGeometry
 from hotloop.templates.rowwise.lowering import InOrderLowering, RowLowering, row_memory
 from hotloop.templates.rowwise.problem import RowProblem
-from hotloop.templates.source import render_candidate
+from hotloop.templates.source import identifiers, render_candidate, reserved_names
 from hotloop.templates.tensor_view import parameter_name
 from hotloop.templates.tile_lowering import TileMemory
-
-RESERVED = frozenset(
-    """best BLOCK BLOCK_C BLOCK_R CHUNK col COLUMNS delta deviation first inner INNER inside
-    in_row in_col is_better libdevice n_before n_part n_tile new_top outer row ROWS rows_ptr self
-    share shift SIZE split split_idx SPLITS start stop tile_at tile_best tile_mean tile_total tl
-    torch triton tanh sign mish elu selu softplus parts_ptr""".split()
-)
-INT32_SAFE = 2**30
-"""Tensors of more elements are addressed with 64-bit offsets; a tile may reach past the end."""
+from hotloop.templates.value import Level, Names, Value
 
 
 @dataclass
@@ -55,8 +47,9 @@ class RowRenderer:
         self.problem, self.point = problem, point
         self.graph: Graph = decompose(problem)
         self.node: dict[str, Node] = {n.name: n for n in self.graph.nodes}
-        self.structure = str(point["structure"])
-        self.names = Names(RESERVED)
+        self.tiles = RowGeometry(problem, point)
+        self.structure = self.tiles.structure
+        self.names = Names(reserved_names("rowwise/kernel.py.jinja") | INDEX_NAMES | LOOP_NAMES)
         self.calls: set[str] = set()
         self._accumulators: list[Accumulator] = []
         leaves = [n for n in self.graph.nodes if n.op in ("input", "parameter", "buffer")]
@@ -68,80 +61,14 @@ class RowRenderer:
         self.leaf_names = own
         self.pointers = {name: f"{text}_ptr" for name, text in own.items()}
         self.outputs = [
-            Output(f"out{i}", self.node[n].shape, self.node[n].dtype, problem.is_row_value(self.node[n]))
-            for i, n in enumerate(self.graph.outputs)
+            Output(f"out{i}", node.shape, node.dtype, problem.is_row_value(node))
+            for i, node in enumerate(self.node[n] for n in self.graph.outputs)
         ]
-
-    # --- geometry ---
-
-    @property
-    def block_columns(self) -> int:
-        """Columns of a tile."""
-        if self.structure == "whole":
-            return max(1 << (self.problem.columns - 1).bit_length(), 1)
-        return int(self.point["BLOCK_C"])
-
-    @property
-    def is_one_row(self) -> bool:
-        """Whether a program has one row: tiles then have no row axis."""
-        return self.structure != "flat" and int(self.point["BLOCK_R"]) == 1
-
-    @property
-    def has_ragged_columns(self) -> bool:
-        """Whether the last tile of a row has columns past the end."""
-        if self.structure == "flat":
-            return self.problem.columns % int(self.point["BLOCK"]) != 0
-        if self.structure == "split":
-            return self.problem.columns % self.chunk != 0 or self.chunk % self.block_columns != 0
-        return self.problem.columns % self.block_columns != 0
-
-    @property
-    def has_ragged_rows(self) -> bool:
-        """Whether the last program has rows past the end."""
-        return self.structure != "flat" and self.problem.rows % int(self.point["BLOCK_R"]) != 0
-
-    @property
-    def chunk(self) -> int:
-        """Columns of one program of the split structure, whole tiles."""
-        per_program = -(-self.problem.columns // int(self.point["SPLITS"]))
-        return -(-per_program // self.block_columns) * self.block_columns
-
-    def guards(self) -> dict[Level, str]:
-        """Return the load and store masks by level."""
-        rows = ["in_row"] * self.has_ragged_rows
-        columns = ["in_col"] * self.has_ragged_columns
-        return {
-            Level.PROGRAM: "",
-            Level.ROW: " & ".join(rows),
-            Level.COLUMN: " & ".join(columns),
-            Level.ELEMENT: "inside" if rows or columns else "",
-        }
-
-    def row_lines(self, program: str) -> list[str]:
-        """Return the statements that find the rows of a program."""
-        if max(self.problem.columns * self.problem.rows, 1) > INT32_SAFE:
-            program += ".to(tl.int64)"
-        lines = [f"row = {program} * BLOCK_R + tl.arange(0, BLOCK_R)[:, None]"]
-        if self.is_one_row:
-            lines = [f"row = {program}"]
-        lines += ["in_row = row < ROWS"] * self.has_ragged_rows
-        if self.problem.inner > 1:
-            return [*lines, "outer = row // INNER", "inner = row % INNER"]
-        return [*lines, "outer = row"]
-
-    def column_lines(self) -> list[str]:
-        """Return the statements that find the columns of a tile."""
-        start = "" if self.structure == "whole" else "start + "
-        stop = "stop" if self.structure == "split" else "COLUMNS"
-        lines = [f"col = {start}tl.arange(0, BLOCK_C){'' if self.is_one_row else '[None, :]'}"]
-        lines += [f"in_col = col < {stop}"] * self.has_ragged_columns
-        flags = ["in_row"] * self.has_ragged_rows + ["in_col"] * self.has_ragged_columns
-        return [*lines, *([f"inside = {' & '.join(flags)}"] if flags else [])]
 
     # --- statements ---
 
     def _memory(self) -> TileMemory:
-        return row_memory(self.problem, self.pointers, self.guards())
+        return row_memory(self.problem, self.pointers, self.tiles.guards())
 
     def lowering(self, statistics: dict[str, str]) -> RowLowering:
         """Return a fresh lowering that knows the statistics found so far."""
@@ -161,15 +88,15 @@ class RowRenderer:
             text = lowering.text(value if value.level == Level.ELEMENT else self._spread(value))
             names = self._result_names(kind, members, lowering)
             accumulators.append(
-                Accumulator(kind, names, text, self.has_ragged_columns, self.is_one_row)
+                Accumulator(kind, names, text, self.tiles.has_ragged_columns, self.tiles.is_one_row)
             )
         return accumulators
 
     def _spread(self, value: Value) -> Value:
         """Broadcast a value that is the same for a whole row or column to the tile."""
-        if self.is_one_row and value.level == Level.COLUMN:
+        if self.tiles.is_one_row and value.level == Level.COLUMN:
             return value
-        shape = "[BLOCK_C]" if self.is_one_row else "[BLOCK_R, BLOCK_C]"
+        shape = "[BLOCK_C]" if self.tiles.is_one_row else "[BLOCK_R, BLOCK_C]"
         text = f"tl.broadcast_to({value.text}, {shape})"
         return Value(text, "float", Level.ELEMENT, coefficient=value.coefficient)
 
@@ -213,7 +140,8 @@ class RowRenderer:
         for output, name in zip(self.outputs, self.graph.outputs, strict=True):
             (stores_row if output.is_row else stores).append(self._store(lowering, output, name))
         self.calls |= lowering.calls
-        return Pass(self._before(lowering) + stores_row, (self._inside(lowering) + stores) if stores else [])
+        inside = self._inside(lowering) + stores if stores else []
+        return Pass(self._before(lowering) + stores_row, inside)
 
     def whole(self) -> list[str]:
         """Return all statements of the structure that holds a row in one tile."""
@@ -237,21 +165,30 @@ class RowRenderer:
 
     def _store(self, lowering: RowLowering, output: Output, name: str) -> str:
         value = lowering.value(name, kind_of(output.dtype))
+        if not value.text.isidentifier():
+            value = lowering.bind(value, output.name)
         text = lowering.text(value, 7 if output.dtype != "float32" else 1)
         if output.dtype != "float32":
             text += f".to({TRITON_DTYPES[output.dtype]})"
         if self.structure == "flat":
-            guard = ", mask=in_col" if self.has_ragged_columns else ""
+            guard = ", mask=in_col" if self.tiles.has_ragged_columns else ""
             return f"tl.store({output.name}_ptr + col, {text}{guard})"
         level = Level.ROW if output.is_row else Level.ELEMENT
-        guard = f", mask={self.guards()[level]}" if self.guards()[level] else ""
+        guard = f", mask={self.tiles.guards()[level]}" if self.tiles.guards()[level] else ""
         place = "row"
         if not output.is_row:
-            wide = self.problem.inner > 1
-            place = "outer * (COLUMNS * INNER) + col * INNER + inner" if wide else "outer * COLUMNS + col"
+            place = "outer * COLUMNS + col"
+            if self.problem.inner > 1:
+                place = "outer * (COLUMNS * INNER) + col * INNER + inner"
         return f"tl.store({output.name}_ptr + {place}, {text}{guard})"
 
     # --- the file ---
+
+    def _row_lines(self, program: str, users: list[str]) -> list[str]:
+        """Return the index statements of rows, without those that nothing uses."""
+        used = set(identifiers(users))
+        unused = [f"{name} = " for name in ("outer", "inner") if name not in used]
+        return [ln for ln in self.tiles.row_lines(program) if not ln.startswith(tuple(unused))]
 
     def values(self) -> dict[str, Any]:
         """Return the values of the template."""
@@ -275,19 +212,19 @@ class RowRenderer:
         inputs = [n for n in self.graph.nodes if n.op == "input" and n.name in self.leaf_names]
         return {
             "problem": self.problem,
-            "is_one_row": self.is_one_row,
+            "is_one_row": self.tiles.is_one_row,
             "point": self.point,
             "structure": structure,
-            "block_columns": self.block_columns if structure != "flat" else 0,
-            "chunk": self.chunk if structure == "split" else 0,
-            "ragged_rows": self.has_ragged_rows,
-            "ragged_columns": self.has_ragged_columns,
-            "wide_index": max(self.problem.columns * self.problem.rows, 1) > INT32_SAFE,
+            "block_columns": self.tiles.block_columns if structure != "flat" else 0,
+            "chunk": self.tiles.chunk if structure == "split" else 0,
+            "ragged_rows": self.tiles.has_ragged_rows,
+            "ragged_columns": self.tiles.has_ragged_columns,
+            "wide_index": self.tiles.is_wide,
             "row_lines": {
-                "plain": self.row_lines("tl.program_id(0)"),
-                "split": self.row_lines("(tl.program_id(0) // SPLITS)"),
+                "plain": self._row_lines("tl.program_id(0)", lines),
+                "split": self._row_lines("(tl.program_id(0) // SPLITS)", lines),
             },
-            "column_lines": self.column_lines() if structure != "flat" else [],
+            "column_lines": self.tiles.column_lines() if structure != "flat" else [],
             "lines": whole,
             "passes": passes,
             "parts": parts,
@@ -297,7 +234,7 @@ class RowRenderer:
             "outputs": self.outputs,
             "pointers": [*self.pointers.values(), *(f"{o.name}_ptr" for o in self.outputs)],
             "arguments": [
-                *(text if self.node[n].op == "input" else f"self.{text}" for n, text in self.leaf_names.items()),
+                *(text if text not in own else f"self.{text}" for text in self.leaf_names.values()),
                 *(o.name for o in self.outputs),
             ],
             "inputs": [(self.leaf_names[n.name], int(n.attrs["index"])) for n in inputs],

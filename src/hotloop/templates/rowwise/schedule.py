@@ -15,7 +15,10 @@ MAX_WHOLE_COLUMNS = 32768
 """Longest row in one tile: 32 warps hold it in 32 registers a thread."""
 
 FEW_ROWS = 1024
-"""With fewer rows than this, programs of one row each leave multiprocessors idle (132 on an H200)."""
+"""With fewer rows than this, programs of one row each leave some of 132 multiprocessors idle."""
+
+WANTED_PROGRAMS = 2048
+"""About 16 for each multiprocessor: enough to keep loads in flight, few enough to join."""
 
 
 def rowwise_space(problem: RowProblem) -> Space:
@@ -43,7 +46,7 @@ def rowwise_space(problem: RowProblem) -> Space:
         Dimension(name="structure", choices=structures),
         *tiles,
         Dimension(
-            name="SPLITS", choices=(64, 16, 32, 128, 256), ordered=True,
+            name="SPLITS", choices=_split_choices(problem), ordered=True,
             when={"structure": ("split",)},
         ),
         Dimension(name="num_warps", choices=(8, 4, 16, 2), ordered=True),
@@ -58,7 +61,8 @@ def _flat_space() -> Space:
         Dimension(name="BLOCK", choices=(2048, 1024, 4096, 8192, 512), ordered=True),
         Dimension(name="num_warps", choices=(8, 4, 16), ordered=True),
     )
-    points: list[Point] = [{"BLOCK": b, "num_warps": w} for b, w in ((2048, 8), (1024, 4), (4096, 8))]
+    sizes = ((2048, 8), (1024, 4), (4096, 8))
+    points: list[Point] = [{"BLOCK": block, "num_warps": warps} for block, warps in sizes]
     space = Space(dimensions=dimensions)
     return Space(dimensions=dimensions, starts=tuple(space.complete(p) for p in points))
 
@@ -72,6 +76,14 @@ def _structures(problem: RowProblem) -> tuple[str, ...]:
     if can_split and problem.rows < FEW_ROWS and problem.columns > 4096:
         found.append("split")
     return (*found, "loop")
+
+
+def _split_choices(problem: RowProblem) -> tuple[int, ...]:
+    """Return how many programs may share a row: about `WANTED_PROGRAMS` in all come first."""
+    most = max(problem.columns // 4096, 2)
+    ideal = min(max(WANTED_PROGRAMS // problem.rows, 2), most)
+    best = 1 << (ideal.bit_length() - 1)
+    return tuple(s for s in (best, best // 2, best * 2, best // 4) if s > 1)
 
 
 def _row_choices(problem: RowProblem) -> tuple[int, ...]:

@@ -1,0 +1,132 @@
+"""The judge behind its pipe: its death is the machine's fault, and the next one goes on."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from hotloop.core.candidate import Candidate, SourceFile
+from hotloop.core.problem import Policy, Problem, ProblemKind
+from hotloop.core.verdict import Status, Tier
+from hotloop.errors import ConfigError, DeviceLost, InfraError, ProblemError
+from hotloop.verify import LocalVerifier, find_device
+from hotloop.verify.devices import gpu_names
+from hotloop.verify.local import choose_tier
+
+PROBLEM = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+def get_inputs():
+    return [torch.rand(7, 33)]
+def get_init_inputs():
+    return []
+"""
+KERNEL = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        double[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), BLOCK=128)
+        return y
+"""
+
+
+def candidate(text=KERNEL):
+    return Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
+
+
+def problem(source=PROBLEM):
+    return Problem(name="double", kind=ProblemKind.KERNELBENCH, source=source, policy=Policy())
+
+
+@pytest.fixture(scope="module")
+def verifier(tmp_path_factory):
+    verifier = LocalVerifier("cpu", log_path=tmp_path_factory.mktemp("log") / "judge.log")
+    verifier.load(problem())
+    yield verifier
+    verifier.close()
+
+
+@pytest.fixture(scope="module")
+def spare():
+    verifier = LocalVerifier("cpu")
+    yield verifier
+    verifier.close()
+
+
+def judge_pids():
+    listing = subprocess.run(
+        ["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True
+    ).stdout
+    return [
+        int(line.split()[0])
+        for line in listing.splitlines()
+        if "hotloop.worker.judge" in line and int(line.split()[1]) == os.getpid()
+    ]
+
+
+def test_a_right_kernel_passes_without_any_time(verifier):
+    verdict = verifier.verify(candidate(), Tier.FAST)
+    assert verdict.status is Status.PASSED
+    assert verdict.performance is None
+    assert verdict.deterministic is True
+    assert verdict.isolation == "T1"
+    assert {c.profile for c in verdict.correctness.cases} >= {"shipped", "normal", "large"}
+
+
+def test_a_wrong_kernel_does_not(verifier):
+    verdict = verifier.verify(candidate(KERNEL.replace("2 *", "2.0001 *")), Tier.FAST)
+    assert verdict.status is Status.INCORRECT_NUMERICAL
+    assert verdict.evidence.details["samples"]
+
+
+def test_a_dead_judge_is_an_infra_error_and_the_next_one_goes_on(verifier):
+    (pid,) = judge_pids()
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(InfraError, match="judge"):
+        verifier.verify(candidate(), Tier.FAST)
+    assert verifier.verify(candidate(), Tier.FAST).status is Status.PASSED
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("return x * 2", "raise ValueError('no weights')", "no weights"),
+        ("return x * 2", "return x / 0", "finite"),
+        ("def get_inputs", "def other", "get_inputs"),
+    ],
+)
+def test_a_broken_reference_is_a_problem_error_and_the_judge_stays(spare, old, new, why):
+    with pytest.raises(ProblemError, match=why):
+        spare.load(problem(PROBLEM.replace(old, new)))
+
+
+def test_a_candidate_before_any_problem_is_refused():
+    with pytest.raises(ConfigError, match="load"):
+        LocalVerifier("cpu").verify(candidate(), Tier.FAST)
+
+
+def test_names_of_tiers_and_devices():
+    assert choose_tier("T0") == "T0"
+    with pytest.raises(ConfigError, match="T9"):
+        choose_tier("T9")
+    with pytest.raises(ConfigError, match="tpu"):
+        find_device("tpu")
+    assert find_device("cpu") == "cpu"
+
+
+@pytest.mark.skipif(bool(gpu_names()), reason="this machine has a GPU")
+def test_a_gpu_that_is_not_there():
+    assert find_device("auto") == "cpu"
+    with pytest.raises(DeviceLost, match="hotloop doctor"):
+        find_device("cuda")

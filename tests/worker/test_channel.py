@@ -1,0 +1,70 @@
+"""The channel to an untrusted process: deadlines, descriptors, and frames that are none."""
+
+import os
+import socket
+import struct
+import time
+
+import pytest
+
+from hotloop.worker.channel import Channel, ChannelClosed, ChannelTimeout
+
+
+@pytest.fixture
+def pair():
+    ours, theirs = Channel.pair()
+    other = Channel(theirs)
+    yield ours, other
+    ours.close()
+    other.close()
+
+
+def test_messages_and_descriptors_arrive(pair):
+    ours, other = pair
+    read_end, write_end = os.pipe()
+    ours.send({"text": "ü", "n": [1]}, fds=[read_end])
+    message, fds = other.receive(1)
+    assert message == {"text": "ü", "n": [1]}
+    os.write(write_end, b"x")
+    assert os.read(fds[0], 1) == b"x"
+    for fd in (read_end, write_end, *fds):
+        os.close(fd)
+
+
+def test_silence_ends_at_the_deadline(pair):
+    start = time.monotonic()
+    with pytest.raises(ChannelTimeout):
+        pair[0].receive(0.1)
+    assert time.monotonic() - start < 1
+
+
+def test_half_a_message_ends_at_the_deadline(pair):
+    ours, other = pair
+    other.sock.sendall(struct.pack(">I", 100) + b"{")
+    with pytest.raises(ChannelTimeout):
+        ours.receive(0.1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack(">I", 1 << 31),
+        struct.pack(">I", 3) + b"xyz",
+        struct.pack(">I", 2) + b"[]",
+        struct.pack(">I", 200_000) + b"[" * 200_000,
+    ],
+    ids=["too large", "no json", "no object", "nested bomb"],
+)
+def test_what_is_no_frame_closes_the_channel(pair, data):
+    ours, other = pair
+    other.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    other.sock.sendall(data)
+    with pytest.raises(ChannelClosed):
+        ours.receive(1)
+
+
+def test_the_other_end_is_gone(pair):
+    ours, other = pair
+    other.close()
+    with pytest.raises(ChannelClosed):
+        ours.receive(1)
