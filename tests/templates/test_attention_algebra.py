@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import variants
 from attention_check import check
@@ -63,18 +65,12 @@ def test_bounds_follow_from_the_expression():
 
 def test_an_operation_outside_the_vocabulary_is_named_with_its_line():
     g = Builder()
+    spec = make_spec(score=g.apply("sin", g.score))
+    assert spec.score_mod is not None
+    nodes = tuple(replace(n, op=n.op.replace("sin", "cumsum")) for n in spec.score_mod.nodes)
+    bad = replace(spec, score_mod=replace(spec.score_mod, nodes=nodes))
     with pytest.raises(UnsupportedOp, match="'cumsum'.*line 7"):
-        bad = g.apply("sin", g.score)
-        graph = bad.builder.graph(bad)
-        nodes = [type(n)(**{**_fields(n), "op": n.op.replace("sin", "cumsum")}) for n in graph.nodes]
-        spec = make_spec(score=bad)
-        AttentionPlan.of(
-            type(spec)(**{**_fields(spec), "score_mod": type(graph)(nodes=tuple(nodes), outputs=graph.outputs)})
-        )
-
-
-def _fields(record):
-    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+        AttentionPlan.of(bad)
 
 
 # --- random modifications ---
@@ -126,8 +122,6 @@ def modifications(draw):
 
 
 def _check_random(interpreter, modification, **point):
-    import numpy as np
-
     score, mask = modification
     table = np.random.default_rng(2).standard_normal(96).astype(np.float32)
     buffers = {"table": table} if "table" in score.builder.buffers else {}

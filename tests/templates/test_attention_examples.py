@@ -1,4 +1,4 @@
-"""The attention problems that ship as examples: traced as the judge does, generated, run, compared."""
+"""The attention problems that ship as examples: traced as the judge does, generated, compared."""
 
 from __future__ import annotations
 

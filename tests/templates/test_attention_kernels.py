@@ -43,8 +43,12 @@ def test_document_and_causal_by_every_structure(interpreter):
     doc = [g.read("doc", (160,), "int32", i) for i in (g.q, g.kv)]
     mask = doc[0].equals(doc[1]) & (g.q >= g.kv)
     documents = np.repeat(np.arange(5), 32).astype(np.int32)
-    for tiles, order in (("closed", None), ("ranges", "rows"), ("lists", "sorted")):
-        point = {"tiles": tiles} | ({"row_order": order} if order else {})
+    for point in (
+        {"tiles": "closed"},
+        {"tiles": "ranges", "row_order": "rows"},
+        {"tiles": "ranges", "full_tiles": "masked"},
+        {"tiles": "lists", "row_order": "sorted"},
+    ):
         _run(interpreter, mask=mask, buffers={"doc": documents}, S=160, point=point)
 
 

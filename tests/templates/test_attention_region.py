@@ -34,9 +34,7 @@ def _atom(g: Builder, kind: str, a: int, c: int):
     }[kind]()
 
 
-KINDS = (
-    "causal scaled window outside prefix suffix rows equal different extreme periodic constant"
-).split()
+KINDS = ["causal", "scaled", "window", "outside", "prefix", "suffix", "rows", "equal", "different", "extreme", "periodic", "constant"]
 
 
 @st.composite

@@ -16,7 +16,7 @@ from hotloop.cli.verdict_text import verdict_text
 def verify(
     problem: options.Problem,
     candidate: Annotated[
-        Path, typer.Argument(metavar="CANDIDATE", help="A .py file that defines ModelNew.")
+        Path, typer.Argument(metavar="CANDIDATE", help="A .py file with ModelNew, or a .cu file.")
     ],
     device: options.Device = "auto",
     tier: Annotated[

@@ -76,7 +76,8 @@ def render_best(result: BestResult) -> dict[str, str]:
     problem = result.problem
     files = {s.path: s.text for s in result.candidate.sources}
     entry = result.candidate.entry
-    files[entry] += "".join(f"\n{k} = {v!r}  # pinned" for k, v in result.candidate.pins.items())
+    for name, value in result.candidate.pins.items():
+        files[entry] += f"\n{name} = {value!r}  # pinned\n"
     sizes = {**problem.settings, **problem.workloads[0].settings}
     files["problem.py"] = with_settings(problem.source, sizes)
     files["verdict.json"] = json.dumps(to_json(result.verdict), indent=2, sort_keys=True) + "\n"

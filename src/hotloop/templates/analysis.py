@@ -142,12 +142,21 @@ def unsupported(node: Node, why: str) -> UnsupportedOp:
     )
 
 
+def _power(base: Interval, exponent: Interval) -> Interval:
+    if base.low <= 0 or not math.isfinite(base.high):
+        return UNKNOWN
+    try:
+        return _corners(lambda x, y: x**y)(base, exponent)
+    except OverflowError:
+        return UNKNOWN
+
+
 _KEEP_FINITE = frozenset(
     {"add", "sub", "mul", "div", "neg", "abs", "square", "minimum", "maximum", "clamp", "where"}
     | {"cast", "floor", "ceil", "round", "sin", "cos", "relu", "silu", "gelu_erf", "gelu_tanh"}
     | {"softplus", "elu", "leaky_relu", "selu", "hardswish", "mish"}
 )
-"""Operations with finite results for finite operands; divisors that may be 0 are asked for apart."""
+"""Operations with finite results for finite operands; divisors that may be 0 are refused."""
 
 
 def _round_out(value: float, function: Callable[[float], int]) -> float:
@@ -222,6 +231,7 @@ _INTERVAL_RULES: dict[str, Callable[..., Interval]] = {
     "div": _divide,
     "floordiv": _floor_divide,
     "remainder": _remainder,
+    "pow": _power,
     "neg": lambda a: Interval(-a.high, -a.low),
     "abs": _absolute,
     "square": _square,

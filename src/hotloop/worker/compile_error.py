@@ -39,7 +39,8 @@ def describe_compile_error(failed: FailedCompile, path: Path) -> dict[str, Any]:
         described.update(position)
         described["message"] = _with_position(described["message"], position, path)
     elif failed.diagnostics:
-        described["message"] = _first_diagnostic(failed.diagnostics) or described["message"]
+        shown = _first_diagnostic(failed.diagnostics) or described["message"]
+        described["message"] = shown.replace(f"{path.parent}{os.sep}", "")
     return described
 
 

@@ -40,7 +40,7 @@ def describe_error(exc: BaseException, folder: str) -> dict[str, Any]:
     return {
         "kind": _kind(cause),
         "type": type(cause).__name__,
-        "message": str(cause)[:4000],
+        "message": str(cause).replace(folder.rstrip(os.sep) + os.sep, "")[:4000],
         "traceback": (reached + own_frames(cause, folder) + summary)[-6000:],
     }
 

@@ -69,9 +69,10 @@ class GuardedBuffer:
                 f"(element {first // element_bytes})"
             )
         if before.numel():
+            nearest = int(before[-1]) - ZONE_BYTES
             places.append(
-                f"{before.numel()} bytes before its start, the last {ZONE_BYTES - int(before[-1])} "
-                "bytes ahead of it"
+                f"{before.numel()} bytes before its start, the nearest at byte {nearest} "
+                f"(element {nearest // element_bytes})"
             )
         shape = " x ".join(str(n) for n in self.tensor.shape) or "scalar"
         return (

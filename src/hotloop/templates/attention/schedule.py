@@ -73,6 +73,9 @@ def _structure_dimensions(plan: AttentionPlan) -> list[Dimension]:
     return [
         Dimension(name="tiles", choices=structures),
         Dimension(
+            name="full_tiles", choices=("apart", "masked"), when={"tiles": ("closed", "ranges")}
+        ),
+        Dimension(
             name="grid_order",
             choices=("rows_reversed", "heads_reversed", "rows"),
             when={"tiles": ("closed",)},
@@ -118,6 +121,7 @@ def _starts(plan: AttentionPlan, space: Space) -> tuple[Point, ...]:
     if "running_max" in names:
         starts.insert(1, _nearest(space, {**starts[0], "running_max": "none"}))
     if starts[0]["tiles"] == "ranges":
+        starts.insert(1, _nearest(space, {**starts[1], "full_tiles": "masked"}))
         starts.insert(1, _nearest(space, {**starts[0], "tiles": "lists"}))
     return tuple(starts)
 

@@ -118,11 +118,15 @@ def loop_values(
     pointers = [f"{name}_ptr" for name in main.buffers]
     outer = ["kv_head", "batch", "head", "q_first", "q_idx", *assigned(main.outer_lines), *pointers]
     shared = [name for name in outer if name in used]
+    is_apart = point.get("full_tiles", "apart") == "apart"
     has_gap = tiles == "ranges" or (tiles == "closed" and has_left_part(plan.region))
-    if plan.mask is None:
+    if plan.mask is None or not is_apart:
         has_gap = False
     map_pointers = _map_pointers(tiles, is_sorted=point.get("row_order") == "sorted")
-    calls = _calls(plan, tile, tiles, shared, has_gap=has_gap)
+    if is_apart:
+        calls = _calls(plan, tile, tiles, shared, has_gap=has_gap)
+    else:
+        calls = [Call("All tiles, under the mask.", ["first", "last", *shared], masked=True)]
     return {
         "has_gap": has_gap,
         "needs_kv_idx": "kv_idx" in used,

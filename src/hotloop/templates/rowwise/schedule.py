@@ -26,33 +26,22 @@ def rowwise_space(problem: RowProblem) -> Space:
     if not problem.dims:
         return _flat_space()
     structures = _structures(problem)
-    if problem.inner > 1:
-        tiles = [
-            Dimension(name="BLOCK_R", choices=(128, 64, 256, 512), ordered=True),
-            Dimension(
-                name="BLOCK_C", choices=(8, 4, 16, 32), ordered=True,
-                when={"structure": ("loop", "split")},
-            ),
-        ]  # fmt: skip
-    else:
-        tiles = [
-            Dimension(name="BLOCK_R", choices=_row_choices(problem), ordered=True),
-            Dimension(
-                name="BLOCK_C", choices=(4096, 2048, 1024, 8192), ordered=True,
-                when={"structure": ("loop", "split")},
-            ),
-        ]  # fmt: skip
-    dimensions = (
+    is_strided = problem.inner > 1
+    rows = (128, 64, 256, 512) if is_strided else _row_choices(problem)
+    columns = (8, 4, 16, 32) if is_strided else (4096, 2048, 1024, 8192)
+    tiled = {"structure": ("loop", "split")}
+    dimensions = [
         Dimension(name="structure", choices=structures),
-        *tiles,
-        Dimension(
-            name="SPLITS", choices=_split_choices(problem), ordered=True,
-            when={"structure": ("split",)},
-        ),
+        Dimension(name="BLOCK_R", choices=rows, ordered=True),
+        Dimension(name="BLOCK_C", choices=columns, ordered=True, when=tiled),
         Dimension(name="num_warps", choices=(8, 4, 16, 2), ordered=True),
-    )  # fmt: skip
-    space = Space(dimensions=dimensions)
-    return Space(dimensions=dimensions, starts=_starts(space, structures))
+    ]
+    if "split" in structures:
+        when = {"structure": ("split",)}
+        choices = _split_choices(problem)
+        dimensions.append(Dimension(name="SPLITS", choices=choices, ordered=True, when=when))
+    space = Space(dimensions=tuple(dimensions))
+    return Space(dimensions=space.dimensions, starts=_starts(space, structures))
 
 
 def _flat_space() -> Space:
