@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from expressions import Expression, positions
+from graph_expressions import Expression, positions
 
 from hotloop.core.graph import AttentionSpec
 from hotloop.templates.attention.family import AttentionFamily

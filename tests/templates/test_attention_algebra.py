@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import attention_variants as variants
 import numpy as np
 import pytest
-import variants
 from attention_check import check
-from expressions import Builder, make_spec
+from graph_expressions import Builder, make_spec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from attention_check import TOLERANCE, attend, draw, relative_error, scores
-from expressions import make_spec
+from graph_expressions import make_spec
 
 from hotloop.templates.attention.family import AttentionFamily
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import attention_variants as variants
 import numpy as np
-import variants
 from attention_check import check
-from expressions import Builder, make_spec
+from graph_expressions import Builder, make_spec
 
 SMALL = {"BLOCK_M": 64, "BLOCK_N": 32}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from expressions import Builder, make_spec, positions
+from graph_expressions import Builder, make_spec, positions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +34,20 @@ def _atom(g: Builder, kind: str, a: int, c: int):
     }[kind]()
 
 
-KINDS = ["causal", "scaled", "window", "outside", "prefix", "suffix", "rows", "equal", "different", "extreme", "periodic", "constant"]
+KINDS = (
+    "causal",
+    "scaled",
+    "window",
+    "outside",
+    "prefix",
+    "suffix",
+    "rows",
+    "equal",
+    "different",
+    "extreme",
+    "periodic",
+    "constant",
+)
 
 
 @st.composite

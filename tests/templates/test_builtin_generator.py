@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import attention_variants as variants
 import pytest
-import variants
-from expressions import make_spec
-from models import ModelBuilder
+from graph_expressions import make_spec
+from graph_models import ModelBuilder
 
 from hotloop.core.attempt import Proposal
 from hotloop.core.problem import ProblemInfo

@@ -14,9 +14,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import variants
-from expressions import Builder, make_spec
-from models import ModelBuilder
+import attention_variants as variants
+from graph_expressions import Builder, make_spec
+from graph_models import ModelBuilder
 
 from hotloop.templates.attention.family import AttentionFamily
 from hotloop.templates.matmul.family import MatmulFamily

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from models import ModelBuilder
+from graph_models import ModelBuilder
 
 from hotloop.errors import UnsupportedOp
 from hotloop.templates.rowwise.family import RowwiseFamily

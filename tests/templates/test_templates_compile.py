@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import attention_variants as variants
 import pytest
-import variants
-from expressions import make_spec
-from models import ModelBuilder
+from graph_expressions import make_spec
+from graph_models import ModelBuilder
 
 from hotloop.templates.attention.family import AttentionFamily
 from hotloop.templates.matmul.family import MatmulFamily

@@ -5,7 +5,7 @@ import torch
 from problem_files import forward
 
 from hotloop.worker.compare import gate, make_bound
-from hotloop.worker.envelope import outlier_reason
+from hotloop.worker.envelope import BlockedSequential, outlier_reason
 from hotloop.worker.precision import PRECISIONS, applied
 from hotloop.worker.reference import build_reference
 
@@ -126,3 +126,16 @@ def test_precision_flags_are_set_for_the_block_only():
     assert seen["strict"] == (False, False)
     assert seen["tf32"] == (True, True)
     assert (matmul.allow_tf32, cudnn.allow_tf32) == before
+
+
+def test_a_softmax_by_powers_of_two_passes_and_one_with_coarse_exponents_does_not():
+    x = torch.randn(4, 20_000, generator=torch.Generator().manual_seed(5)) * 16
+    golden = torch.softmax(x.double(), dim=-1)
+    with BlockedSequential():
+        simple = torch.softmax(x, dim=-1)
+    bound = make_bound(golden, [torch.softmax(x, dim=-1), simple], torch.float32, exact=False)
+    shifted = (x - x.amax(dim=-1, keepdim=True)) * 1.44269504
+    fast = torch.exp2(shifted)
+    assert gate(fast / fast.sum(dim=-1, keepdim=True), golden, bound).passed
+    coarse = torch.exp2(shifted.bfloat16().float())
+    assert not gate(coarse / coarse.sum(dim=-1, keepdim=True), golden, bound).passed

@@ -107,17 +107,17 @@ def error_stats(candidate: torch.Tensor, golden: torch.Tensor) -> ErrorStats:
 
 
 def _add_chunk(stats: ErrorStats, error: torch.Tensor, start: int) -> None:
-    broken = ~torch.isfinite(error)
-    n_broken = int(broken.sum().item())
-    if n_broken:
+    top = float(error.amax().item())  # NaN and Inf come through
+    if not math.isfinite(top):
+        broken = ~torch.isfinite(error)
         if not stats.nonfinite:
             stats.worst = start + int(broken.to(torch.uint8).argmax().item())
-        stats.nonfinite += n_broken
+        stats.nonfinite += int(broken.sum().item())
         error = torch.where(broken, torch.zeros_like(error), error)
-    top, where = error.max(dim=0)
-    if not stats.nonfinite and top.item() > stats.max_abs:
-        stats.worst = start + int(where.item())
-    stats.max_abs = max(stats.max_abs, float(top.item()))
+        top = float(error.amax().item())
+    if not stats.nonfinite and top > stats.max_abs:
+        stats.worst = start + int(error.argmax().item())
+    stats.max_abs = max(stats.max_abs, top)
     stats.sum_sq += _add_tiles(stats.tile_sum_sq, error, start)
 
 

@@ -1,7 +1,7 @@
 """Envelope: legitimate implementations of one model reference, whose worst error is the yardstick.
 
-Members are eager, eager with every product and reduction done by running accumulators (what a
-simple kernel does), float32 convolutions where eager's use TF32, and the compiled model on a GPU.
+Members are eager, eager with every product and reduction done by running accumulators and every
+exponential through the hardware's power of two (what a simple kernel does), float32 convolutions where eager's use TF32, and the compiled model on a GPU.
 
 Not here: the comparison with the golden (`compare.py`), and attention (`attention_math.py`).
 """
@@ -89,6 +89,18 @@ def _cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor
     return _cast(sequential.scan(x, dim, product=True), x, dtype)
 
 
+def _exp(x: Tensor) -> Tensor:
+    return _cast(sequential.exp(x), x)
+
+
+def _sigmoid(x: Tensor) -> Tensor:
+    return _cast(sequential.sigmoid(x), x)
+
+
+def _silu(x: Tensor) -> Tensor:
+    return _cast(x.to(sequential.compute_dtype(x.dtype)) * sequential.sigmoid(x), x)
+
+
 RULES: dict[Any, Callable[..., Any]] = {
     aten.mm.default: _mm,
     aten.bmm.default: _mm,
@@ -108,6 +120,9 @@ RULES: dict[Any, Callable[..., Any]] = {
     aten.cumsum.default: _cumsum,
     aten.cumprod.default: _cumprod,
     aten.convolution.default: sequential.convolution,
+    aten.exp.default: _exp,
+    aten.sigmoid.default: _sigmoid,
+    aten.silu.default: _silu,
 }
 
 _DECOMPOSED_NAMES = (

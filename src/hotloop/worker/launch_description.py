@@ -15,8 +15,8 @@ inputs; everything else is arithmetic in them (see `expression.py`):
 
 `inputs` are forward's arguments in order (null: a plain number, known by its name); `state` are
 parameters and buffers by the reference's names. Kernels run one after the other. An argument is a
-buffer, a size (passed as int32), or `{type: expression}`. Outputs and scratch come uninitialised.
-Buffers are contiguous unless the problem says otherwise. Nothing here executes what it reads.
+buffer, a size (passed as int32), or `{type: expression}`. Outputs and scratch hold NaN before each
+call. Buffers are contiguous unless the problem says otherwise. Nothing here executes what it reads.
 """
 
 from __future__ import annotations

@@ -26,13 +26,14 @@ from hotloop.core.units import s_to_ms
 from hotloop.core.verdict import Evidence, Stage, Status
 from hotloop.worker.compare import timed_gate
 from hotloop.worker.evaluation import Evaluation, Failed
-from hotloop.worker.timed import TimedInputs
+from hotloop.worker.timed import TimedInputs, secret_seed
 
 FAST_SAMPLES = 25
-FAST_SECONDS = 0.8
-"""Fewer samples when calls are long; at least `MIN_SAMPLES`."""
+FAST_SECONDS = 0.4
+"""Fewer samples when calls are long; at least `MIN_SAMPLES`. The correctness stage has warmed the
+kernel up by then."""
 MIN_SAMPLES = 5
-WARMUP_CALLS = 3
+WARMUP_CALLS = 1
 BATCH_MS = 30.0
 """Length of the batch that the judge's wall clock sees."""
 AGREEMENT = 0.8
@@ -117,7 +118,7 @@ class CandidateTimer:
     def wall_check(self, timing: Timing) -> None:
         """Hold the judge's clock beside the claim; replace the claim where it is too small."""
         board, evaluation = self._evaluation.board, self._evaluation
-        seeds = [self._inputs.redraw() for _ in board.sets]
+        seeds = [secret_seed() for _ in board.sets]
         for index, seed in enumerate(seeds):
             self._inputs.redraw(seed)
             board.write_inputs(index, self._inputs.draw)

@@ -20,6 +20,7 @@ MAX_STEPS = 8192
 """Longest chain of dependent additions; longer sums get wider steps."""
 VOLUME = {"cuda": 1 << 36, "cpu": 1 << 28}
 """Multiply-adds up to which a product is formed one k at a time; about 0.2 s of memory traffic."""
+LOG2_E = 1.4426950408889634
 TENSOR_CORE_K = 32
 """Depth of one step where operands go through tensor cores (16-bit operands, or TF32)."""
 
@@ -113,9 +114,23 @@ def softmax(x: Tensor, dim: int, *, log: bool = False) -> Tensor:
     """Return the (log-)softmax over `dim` in the accumulator dtype."""
     shifted = x.to(compute_dtype(x.dtype))
     shifted = shifted - shifted.amax(dim=dim, keepdim=True)
-    weights = shifted.exp()
+    weights = exp(shifted)
     norm = total(weights, [dim], keepdim=True)
     return shifted - norm.log() if log else weights / norm
+
+
+def exp(x: Tensor) -> Tensor:
+    """Return exp(x) as 2 to the power of x * log2(e), in the accumulator dtype.
+
+    The hardware has the power of two only, and fast exponentials are built like this: rounding the
+    product costs a relative error of |x| ulp, which libraries avoid by a longer reduction.
+    """
+    return torch.exp2(x.to(compute_dtype(x.dtype)) * LOG2_E)
+
+
+def sigmoid(x: Tensor) -> Tensor:
+    """Return 1 / (1 + exp(-x)) in the accumulator dtype."""
+    return 1 / (1 + exp(-x))
 
 
 def reduced_count(x: Tensor, dims: Sequence[int]) -> int:

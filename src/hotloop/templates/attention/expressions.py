@@ -44,59 +44,65 @@ class MapExpressions:
     calls: frozenset[str]
 
 
-def lower_main(plan: AttentionPlan, tile: Tile, *, with_bounds: bool) -> Expressions:
-    """Lower the score, the mask, and with `with_bounds` the loop bounds, of the main kernel."""
-    names = _names(plan)
-    outer: list[str] = []
-    per_row: list[str] = []
-    buffers: dict[str, None] = {}
-    calls: set[str] = set()
+class _Collector:
+    """Gathers what the lowerings of one kernel share: statements before the loops and buffers."""
 
-    def take(lowering: AttentionLowering) -> list[str]:
-        outer.extend(lowering.sections[Level.PROGRAM])
-        per_row.extend(lowering.sections[Level.ROW])
-        buffers.update(lowering.buffers)
-        calls.update(lowering.calls)
+    def __init__(self) -> None:
+        self.per_program: list[str] = []
+        self.per_row: list[str] = []
+        self.buffers: dict[str, None] = {}
+        self.calls: set[str] = set()
+
+    def take(self, lowering: AttentionLowering) -> list[str]:
+        """Keep the statements before the loops and return those inside."""
+        self.per_program += lowering.sections[Level.PROGRAM]
+        self.per_row += lowering.sections[Level.ROW]
+        self.buffers.update(lowering.buffers)
+        self.calls.update(lowering.calls)
         return lowering.sections[Level.COLUMN] + lowering.sections[Level.ELEMENT]
 
+
+def lower_main(plan: AttentionPlan, tile: Tile, *, with_bounds: bool) -> Expressions:
+    """Lower the score, the mask, and with `with_bounds` the loop bounds, of the main kernel."""
+    names, common = _names(plan), _Collector()
     form, score_lines = ScoreForm("qk", literal(plan.spec.scale * LOG2_E)), []
     if plan.score is not None:
-        lowering = AttentionLowering(plan.score, plan.spec, names, tile)
-        form = write_score(lowering, plan.terms)
-        score_lines = take(lowering)
-    keep, mask_lines, bound_lines = [], [], []
-    if tile.has_ragged_keys:
-        keep.append("(kv_idx < KV_LEN)")
-    region = plan.region
-    masking: AttentionLowering | None = None
+        scoring = AttentionLowering(plan.score, plan.spec, names, tile)
+        form = write_score(scoring, plan.terms)
+        score_lines = common.take(scoring)
+    keep = ["(kv_idx < KV_LEN)"] * tile.has_ragged_keys
+    mask_lines: list[str] = []
+    scalars: dict[str, str] = {}
     if plan.mask is not None:
         masking = AttentionLowering(plan.mask, plan.spec, names, tile)
         value = masking.value(plan.mask.output, "bool")
         keep.insert(0, masking.text(value, AND if keep else COMPARE))
-    if with_bounds:
-        scalars = {}
-        if masking is not None:
-            scalars = {n: masking.text(masking.value(n), MULTIPLY) for n in scalar_nodes(region)}
-        bound_lines = BoundWriter(plan.spec, scalars.__getitem__).lines(region)
-    if masking is not None:
-        mask_lines = take(masking)
+        if with_bounds:
+            scalars = {n: _bound_scalar(masking, n) for n in scalar_nodes(plan.region)}
+        mask_lines = common.take(masking)
+    bounds = BoundWriter(plan.spec, scalars.__getitem__)
     return Expressions(
-        form,
-        outer + per_row,
-        score_lines,
-        mask_lines,
-        " & ".join(keep),
-        bound_lines,
-        list(buffers),
-        frozenset(calls),
+        form=form,
+        outer_lines=common.per_program + common.per_row,
+        score_lines=score_lines,
+        mask_lines=mask_lines,
+        keep=" & ".join(keep),
+        bound_lines=bounds.lines(plan.region) if with_bounds else [],
+        buffers=list(common.buffers),
+        calls=frozenset(common.calls),
     )
+
+
+def _bound_scalar(lowering: AttentionLowering, name: str) -> str:
+    """Return a scalar for loop bounds; key numbers are 32-bit whatever a buffer holds."""
+    text = lowering.text(lowering.value(name), MULTIPLY)
+    return f"({text}).to(tl.int32)" if lowering.nodes[name].dtype == "int64" else text
 
 
 def lower_map(plan: AttentionPlan, tile: Tile) -> MapExpressions:
     """Lower the mask for the kernel that maps the tiles."""
     assert plan.mask is not None
-    names = _names(plan)
-    lowering = AttentionLowering(plan.mask, plan.spec, names, tile)
+    lowering = AttentionLowering(plan.mask, plan.spec, _names(plan), tile)
     keep = lowering.text(lowering.value(plan.mask.output, "bool"))
     outer = lowering.sections[Level.PROGRAM] + lowering.sections[Level.ROW]
     loop = lowering.sections[Level.COLUMN] + lowering.sections[Level.ELEMENT]

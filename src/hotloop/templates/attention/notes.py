@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from hotloop.core.space import Point
 from hotloop.templates.attention.plan import AttentionPlan
-from hotloop.templates.attention.score import Term
 
-
-def title(plan: AttentionPlan) -> str:
-    """Return one line that names the kernel."""
-    return "Attention forward, one pass over the keys, generated for the sizes below."
+TITLE = "Attention forward, one pass over the keys, generated for the sizes below."
 
 
 def notes(plan: AttentionPlan, point: Point) -> list[str]:
@@ -53,7 +49,3 @@ def _mask_note(plan: AttentionPlan, tiles: str) -> str:
         "lists": "skipped and full tiles by lists that prepare() makes",
     }[tiles]
 
-
-def describe(term: Term) -> str:
-    """Return a term as text, for tests and messages."""
-    return " * ".join([f"{term.factor:g}", *term.scalars, *([term.base] if term.base else [])])

@@ -17,7 +17,7 @@ from hotloop.templates.attention.expressions import (
     lower_map,
 )
 from hotloop.templates.attention.lowering import Tile
-from hotloop.templates.attention.notes import notes, title
+from hotloop.templates.attention.notes import TITLE, notes
 from hotloop.templates.attention.plan import AttentionPlan
 from hotloop.templates.attention.structure import loop_values, memory_access
 from hotloop.templates.source import render_candidate
@@ -41,7 +41,7 @@ def render_attention(plan: AttentionPlan, point: Point) -> Candidate:
     used = {*main.buffers, *(tile_map.buffers if tile_map else ())}
     online = plan.is_softmax and point.get("running_max", "online") == "online"
     values: dict[str, Any] = {
-        "title": title(plan),
+        "title": TITLE,
         "notes": notes(plan, point),
         "spec": spec,
         "point": {"maxnreg": 0, "dot_precision": None, **point},

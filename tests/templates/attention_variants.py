@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from expressions import Builder, Expression
+from graph_expressions import Builder, Expression
 
 
 def full() -> tuple[Expression | None, Expression | None]:
