@@ -249,3 +249,12 @@ def test_no_compiler_is_the_machines_fault(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(cuda_compiler, "TOOLKIT_FOLDERS", ())
     with pytest.raises(ToolMissing, match="cuda-core"):
         cuda_compiler.compile_by_nvcc(KERNELS, "kernel.cu")
+
+
+def test_no_host_compiler_is_the_machines_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nvcc").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolMissing, match="gcc"):
+        cuda_compiler.compile_by_nvcc(KERNELS, "kernel.cu")

@@ -110,9 +110,11 @@ def compile_by_nvcc(source: str, name: str) -> tuple[bytes, str]:
 
     Raises:
         CompileFailedError: nvcc refused the source, or took too long.
-        ToolMissing: nvcc is not installed.
+        ToolMissing: nvcc, or the host compiler that it starts, is not installed.
     """
     nvcc = _find_nvcc()
+    if shutil.which("gcc") is None and not os.environ.get("NVCC_CCBIN"):
+        raise ToolMissing("expected gcc, which nvcc starts, found none; install it or set NVCC_CCBIN")
     with tempfile.TemporaryDirectory() as folder:
         file, target = Path(folder) / name, Path(folder) / "out.cubin"
         file.write_text(source, encoding="utf-8")

@@ -125,9 +125,10 @@ class Verification:
         try:
             stage.run(books, self._call_timeout_s)
         finally:
-            self._correctness = Correctness(
-                cases=tuple(stage.results), deterministic=stage.deterministic
-            )
+            if stage.results:
+                self._correctness = Correctness(
+                    cases=tuple(stage.results), deterministic=stage.deterministic
+                )
             self._add("correctness", start)
         return stage
 
