@@ -114,7 +114,7 @@ def compile_by_nvcc(source: str, name: str) -> tuple[bytes, str]:
     """
     nvcc = _find_nvcc()
     if shutil.which("gcc") is None and not os.environ.get("NVCC_CCBIN"):
-        raise ToolMissing("expected gcc, which nvcc starts, found none; install it or set NVCC_CCBIN")
+        raise ToolMissing("expected gcc for nvcc, found none; install it, or set NVCC_CCBIN")
     with tempfile.TemporaryDirectory() as folder:
         file, target = Path(folder) / name, Path(folder) / "out.cubin"
         file.write_text(source, encoding="utf-8")

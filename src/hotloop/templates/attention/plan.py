@@ -111,6 +111,17 @@ class AttentionPlan:
         return frozenset() if self.mask is None else self.mask.axes[self.mask.output]
 
     @property
+    def gathers_per_score(self) -> int:
+        """How many captured values are read for each pair of query and key."""
+        both = {"query", "key"}
+        graphs = [g for g in (self.score, self.mask) if g is not None]
+        return sum(
+            node.op == "gather" and both <= graph.axes[node.name]
+            for graph in graphs
+            for node in graph.graph.nodes
+        )
+
+    @property
     def may_be_infinite(self) -> bool:
         """Whether a score may be minus infinity without a mask, as from a captured bias."""
         return self.score is not None and not self.score.is_finite(self.score.output)

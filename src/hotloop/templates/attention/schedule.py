@@ -6,18 +6,21 @@ memory is checked by the compiler, not here; choices that can never fit are left
 
 from __future__ import annotations
 
-from hotloop.core.space import Dimension, Point, Scalar, Space
+from hotloop.core.space import Dimension, Point, Space
 from hotloop.templates.attention.plan import ELEMENT_BYTES, AttentionPlan
 
 TMA_ALIGNMENT_BYTES = 16
 """Rows of a tensor read by the tensor memory accelerator start at multiples of this (CUDA driver
 API, cuTensorMapEncodeTiled)."""
 
+SHARED_BYTES = 225 * 1024
+"""What starts may use: 227 KiB a block on sm_90, less the barriers."""
+
 
 def attention_space(plan: AttentionPlan) -> Space:
     """Return the dimensions that make sense for `plan`, and its starting points."""
-    dimensions = [*_tile_dimensions(plan), _loads(plan), *_structure_dimensions(plan)]
-    dimensions.extend(_precision_dimensions(plan))
+    dimensions = [*_tile_dimensions(plan), *_precision_dimensions(plan), _loads(plan)]
+    dimensions.extend(_structure_dimensions(plan))
     dimensions.append(Dimension(name="maxnreg", choices=(0, 168, 128), ordered=True))
     space = Space(dimensions=tuple(dimensions))
     return Space(dimensions=space.dimensions, starts=_starts(plan, space))
@@ -58,8 +61,13 @@ def _capped(choices: tuple[int, ...], length: int) -> tuple[int, ...]:
 
 def _loads(plan: AttentionPlan) -> Dimension:
     row_bytes = plan.spec.D * ELEMENT_BYTES[plan.spec.dtype]
-    fits = row_bytes % TMA_ALIGNMENT_BYTES == 0
-    return Dimension(name="loads", choices=("tma", "pointer") if fits else ("pointer",))
+    if row_bytes % TMA_ALIGNMENT_BYTES != 0:
+        return Dimension(name="loads", choices=("pointer",))
+    if plan.spec.dtype != "float32":
+        return Dimension(name="loads", choices=("tma", "pointer"))
+    # Products on the float32 units read their operands through registers: TMA makes them spill.
+    when = {"dot_precision": ("tf32x3",)}
+    return Dimension(name="loads", choices=("pointer", "tma"), when=when)
 
 
 def _structure_dimensions(plan: AttentionPlan) -> list[Dimension]:
@@ -99,31 +107,62 @@ def _precision_dimensions(plan: AttentionPlan) -> list[Dimension]:
 
 
 def _starts(plan: AttentionPlan, space: Space) -> tuple[Point, ...]:
-    """Return a few schedules that are good on most problems, best guess first."""
+    """Return a few schedules that are good on most problems, best guess first.
+
+    The tiles are those at which the compiler (Triton 3.6, sm_90a) neither spills nor runs out of
+    shared memory.
+    """
+    choices = {d.name: d.choices for d in space.dimensions}
+    starts = [_nearest(space, tile) for tile in _start_tiles(plan)]
+    starts = [start for start in starts if shared_bytes(plan, start) <= SHARED_BYTES] or starts[-1:]
+    first = starts[0]
+    variations: list[Point] = []
+    if "running_max" in choices:
+        variations.append({**first, "running_max": "none"})
+    if first.get("tanh") == "approx":  # a start whose precision no policy can object to
+        variations.append({**first, "tanh": "exp2"})
+    if first["tiles"] == "ranges":
+        variations.append({**first, "tiles": "lists"})
+        variations.append({**starts[min(1, len(starts) - 1)], "full_tiles": "masked"})
+    starts[1:1] = [_nearest(space, v) for v in variations]
+    unique: list[Point] = []
+    for start in starts:
+        if start not in unique:
+            unique.append(start)
+    return tuple(unique)
+
+
+def _start_tiles(plan: AttentionPlan) -> list[Point]:
+    """Return tiles, warps and stages to begin with, the largest first."""
     spec = plan.spec
-    if ELEMENT_BYTES[spec.dtype] == 4:
-        tiles = [(64, 64, 4, 2), (128, 32, 8, 2), (64, 32, 4, 2)]
+    if spec.dtype == "float32":
+        tiles = [(128, 32, 8, 2), (64, 32, 4, 2)]
     elif spec.D > 128:
-        tiles = [(128, 64, 8, 2), (64, 64, 4, 2), (128, 32, 8, 3)]
+        tiles = [(128, 64, 8, 2), (128, 32, 8, 3), (64, 64, 4, 2)]
     elif spec.D > 64:
         tiles = [(128, 128, 8, 3), (128, 64, 8, 3), (64, 64, 4, 3)]
     else:
-        tiles = [(128, 128, 8, 3), (128, 64, 4, 3), (128, 128, 4, 2)]
-    starts: list[Point] = []
-    for rows, keys, warps, stages in tiles:
-        wanted: dict[str, Scalar] = {
-            "BLOCK_M": rows, "BLOCK_N": keys, "num_warps": warps, "num_stages": stages,
-        }  # fmt: skip
-        starts.append(_nearest(space, wanted))
-    names = {d.name: d.choices for d in space.dimensions}
-    if "tanh" in names:  # one start whose precision no policy can object to
-        starts.insert(1, _nearest(space, {**starts[0], "tanh": "exp2"}))
-    if "running_max" in names:
-        starts.insert(1, _nearest(space, {**starts[0], "running_max": "none"}))
-    if starts[0]["tiles"] == "ranges":
-        starts.insert(1, _nearest(space, {**starts[1], "full_tiles": "masked"}))
-        starts.insert(1, _nearest(space, {**starts[0], "tiles": "lists"}))
-    return tuple(starts)
+        tiles = [(128, 128, 8, 3), (128, 64, 4, 3), (64, 64, 4, 4)]
+    names = ("BLOCK_M", "BLOCK_N", "num_warps", "num_stages")
+    points: list[Point] = [dict(zip(names, tile, strict=True)) for tile in tiles]
+    if spec.dtype == "float32":
+        rows = 64 if spec.D <= 64 else 32
+        exact = dict(zip(names, (rows, 32, 8, 2), strict=True))
+        points.append({**exact, "dot_precision": "ieee"})
+    return points
+
+
+def shared_bytes(plan: AttentionPlan, point: Point) -> int:
+    """Estimate the shared memory of a program: q, the stages of k and v, and of gathers.
+
+    Values gathered for each score are kept in flight as k and v are.
+    """
+    spec = plan.spec
+    size = ELEMENT_BYTES[spec.dtype]
+    depth = 1 << (spec.D - 1).bit_length()
+    rows, keys, stages = (int(point[n]) for n in ("BLOCK_M", "BLOCK_N", "num_stages"))
+    gathered = 4 * rows * keys * plan.gathers_per_score
+    return size * depth * (rows + 2 * keys * stages) + gathered * (stages - 1)
 
 
 def _nearest(space: Space, wanted: Point) -> Point:

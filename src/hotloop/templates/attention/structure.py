@@ -46,7 +46,7 @@ def memory_access(plan: AttentionPlan, tile: Tile, point: Point) -> MemoryAccess
     block_d = max(1 << (spec.D - 1).bit_length(), MIN_DOT_DEPTH)
     is_padded = block_d != spec.D
     rows = ["(q_idx < S)"] * tile.has_ragged_rows + ["(d_idx < D)"] * is_padded
-    is_tma = point["loads"] == "tma"
+    is_tma = point.get("loads") == "tma"
     load_q: tuple[str, ...]
     load_k: tuple[str, ...]
     load_v: tuple[str, ...]
@@ -114,7 +114,7 @@ def loop_values(
     """Return the template's values that concern loops, their bounds and their arguments."""
     tiles = str(point["tiles"])
     inner = [*main.score_lines, *main.mask_lines, main.keep]
-    used = set(identifiers(inner)) | ({"kv_head"} if point["loads"] == "tma" else set())
+    used = set(identifiers(inner)) | ({"kv_head"} if point.get("loads") == "tma" else set())
     pointers = [f"{name}_ptr" for name in main.buffers]
     outer = ["kv_head", "batch", "head", "q_first", "q_idx", *assigned(main.outer_lines), *pointers]
     shared = [name for name in outer if name in used]
