@@ -133,21 +133,26 @@ def _starts(plan: AttentionPlan, space: Space) -> tuple[Point, ...]:
 
 
 def _start_tiles(plan: AttentionPlan) -> list[Point]:
-    """Return tiles, warps and stages to begin with, the largest first."""
+    """Return tiles, warps, stages and register limits to begin with.
+
+    For 16-bit inputs and heads up to 128 these cover, within a few per cent, the best of a sweep
+    over six variants on an H200: three are enough, because the best schedule depends more on the
+    head size than on the modification.
+    """
     spec = plan.spec
     if spec.dtype == "float32":
-        tiles = [(128, 32, 8, 2), (64, 32, 4, 2)]
+        tiles: list[tuple[int, ...]] = [(128, 32, 8, 2), (64, 32, 4, 2)]
     elif spec.D > 128:
         tiles = [(128, 64, 8, 2), (128, 32, 8, 3), (64, 64, 4, 2)]
     elif spec.D > 64:
-        tiles = [(128, 128, 8, 3), (128, 64, 8, 3), (64, 64, 4, 3)]
+        tiles = [(128, 128, 8, 3), (64, 64, 4, 3), (128, 64, 8, 2, 128)]
     else:
-        tiles = [(128, 128, 8, 3), (128, 64, 4, 3), (64, 64, 4, 4)]
-    names = ("BLOCK_M", "BLOCK_N", "num_warps", "num_stages")
-    points: list[Point] = [dict(zip(names, tile, strict=True)) for tile in tiles]
+        tiles = [(128, 64, 4, 3), (64, 64, 4, 4), (128, 64, 8, 3)]
+    names = ("BLOCK_M", "BLOCK_N", "num_warps", "num_stages", "maxnreg")
+    points: list[Point] = [dict(zip(names, tile, strict=False)) for tile in tiles]
     if spec.dtype == "float32":
         rows = 64 if spec.D <= 64 else 32
-        exact = dict(zip(names, (rows, 32, 8, 2), strict=True))
+        exact = dict(zip(names, (rows, 32, 8, 2), strict=False))
         points.append({**exact, "dot_precision": "ieee"})
     return points
 
