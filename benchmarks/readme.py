@@ -53,8 +53,39 @@ def section(results: dict[str, Any] | None) -> str:
         "`torch.compile(flex_attention)`; kernels that did not pass are listed, not dropped. "
         "Ratios are within one session; absolute times differ by several per cent between GPUs "
         f"of one kind. Source: `{RESULTS.relative_to(ROOT)}`, made by `{results['command']}`.",
+        *disclosures(results["rows"]),
     ]
     return "\n".join(lines)
+
+
+def disclosures(rows: list[Row]) -> list[str]:
+    """Return what a reader must know about single rows, as paragraphs."""
+    lines: list[str] = []
+    approximate = [row for row in rows if (row.get("schedule") or {}).get("tanh") == "approx"]
+    if approximate:
+        names = ", ".join(sorted({short_name(row) for row in approximate}))
+        lines += [
+            "",
+            f"{names}: the kernel uses the hardware's approximate tanh (`tanh.approx.f32`), "
+            "`flex` the exact one; its error passes the same gate as every other row's, and part "
+            "of that speed-up is this choice.",
+        ]
+    mapped = [row for row in rows if "row_order" in (row.get("schedule") or {})]
+    if mapped:
+        names = ", ".join(sorted({short_name(row) for row in mapped}))
+        longest = max(row["performance"]["prepare_ms"] for row in mapped)
+        lines += [
+            "",
+            f"{names}: which tiles a mask leaves is found ahead, in `prepare()` (at most "
+            f"{longest:.2f} ms of wall clock here); it is not in the time, as "
+            "`create_block_mask` is not in that of `flex`.",
+        ]
+    return lines
+
+
+def short_name(row: Row) -> str:
+    """Return the problem's name without its folder."""
+    return str(row["problem"]).removeprefix("attention/")
 
 
 def count_wins(rows: list[Row]) -> str:
@@ -71,7 +102,7 @@ def table_row(row: Row) -> str:
     """Return one line of the table."""
     workload = row["workload"]
     sizes = ", ".join(str(workload[k]) for k in ("B", "H", "S", "D", "dtype"))
-    name = row["problem"].removeprefix("attention/")
+    name = short_name(row)
     performance = row.get("performance")
     if row["status"] != "PASSED" or not performance:
         return f"| {name} | {sizes} | {row['status']} | | | | |"
