@@ -55,7 +55,7 @@ demo: $(READY)  ## one whole run with the built-in generator: no GPU needed, no 
 	@$(RUN) -m pytest -q -rs -p no:cacheprovider runs/demo/best/test_kernel.py
 
 test: $(READY)  ## the default tests: no GPU, no network
-	@$(RUN) -m pytest -q
+	@$(RUN) -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 
 test-slow: $(READY)  ## tests that take seconds to minutes each
 	@$(RUN) -m pytest -q -m 'slow and not gpu'

@@ -50,11 +50,17 @@ def problem(source=PROBLEM):
 
 
 @pytest.fixture(scope="module")
-def verifier(tmp_path_factory):
+def running(tmp_path_factory):
+    others = judge_pids()
     verifier = LocalVerifier("cpu", log_path=tmp_path_factory.mktemp("log") / "judge.log")
     verifier.load(problem())
-    yield verifier
+    yield verifier, judge_pids() - others
     verifier.close()
+
+
+@pytest.fixture
+def verifier(running):
+    return running[0]
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +74,11 @@ def judge_pids():
     listing = subprocess.run(
         ["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True
     ).stdout
-    return [
+    return {
         int(line.split()[0])
         for line in listing.splitlines()
         if "hotloop.worker.judge" in line and int(line.split()[1]) == os.getpid()
-    ]
+    }
 
 
 def test_a_right_kernel_passes_without_any_time(verifier):
@@ -90,8 +96,8 @@ def test_a_wrong_kernel_does_not(verifier):
     assert verdict.evidence.details["samples"]
 
 
-def test_a_dead_judge_is_an_infra_error_and_the_next_one_goes_on(verifier):
-    (pid,) = judge_pids()
+def test_a_dead_judge_is_an_infra_error_and_the_next_one_goes_on(running):
+    verifier, (pid,) = running
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(InfraError, match="judge"):
         verifier.verify(candidate(), Tier.FAST)
