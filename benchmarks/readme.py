@@ -17,6 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "attention_h200.json"
+THROUGHPUT = ROOT / "benchmarks" / "results" / "verify_throughput_h200.json"
 README = ROOT / "README.md"
 PICTURE = ROOT / "docs" / "attention_h200.svg"
 BEGIN = "<!-- attention results: written by benchmarks/readme.py -->"
@@ -54,8 +55,25 @@ def section(results: dict[str, Any] | None) -> str:
         "Ratios are within one session; absolute times differ by several per cent between GPUs "
         f"of one kind. Source: `{RESULTS.relative_to(ROOT)}`, made by `{results['command']}`.",
         *disclosures(results["rows"]),
+        *throughput(load_results(THROUGHPUT)),
     ]
     return "\n".join(lines)
+
+
+def throughput(results: dict[str, Any] | None) -> list[str]:
+    """Return what verifying costs, as a paragraph; nothing without results."""
+    if results is None:
+        return []
+    summary = results["summary"]
+    gpu, wall, early = summary["gpu_s"], summary["wall_s"], summary["early_failure_s"]
+    return [
+        "",
+        f"Judging a source that it has not seen takes a warm verifier {gpu['p50']:.1f} s of GPU "
+        f"time (median; 90 % under {gpu['p90']:.1f} s) and {wall['p50']:.1f} s of wall clock, over "
+        f"{gpu['n']} verdicts on {summary['problems']} problems; a kernel that does not compile "
+        f"costs {early['compile']['p50']:.1f} s. Source: `{THROUGHPUT.relative_to(ROOT)}`, made by "
+        f"`{results['command']}`.",
+    ]
 
 
 def disclosures(rows: list[Row]) -> list[str]:
