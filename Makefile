@@ -17,7 +17,7 @@ DEMO_SIZES := $(if $(shell command -v nvidia-smi),,--set dtype=float32)
 IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 ifdef PYTHON
-  RUN := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/$(METADATA) $(PYTHON)
+  RUN := PYTHONPATH=$(CURDIR)/src:$(CURDIR)/$(METADATA)$(if $(PYTHONPATH),:$(PYTHONPATH)) $(PYTHON)
   READY := $(METADATA)/.ready
 else
   RUN := $(VENV)/bin/python
