@@ -78,6 +78,12 @@ def test_a_number_that_json_lacks_is_refused(value):
         dumps({"x": value})
 
 
+def test_half_a_surrogate_pair_becomes_text_that_can_be_stored():
+    assert dumps({"a": "x\ud800y"}) == '{"a":"x?y"}'
+    assert dumps({"a": "\U0001f600ü"}) == '{"a":"\U0001f600ü"}'
+    assert len(digest(["\udfff"])) == 16
+
+
 def test_true_is_no_integer():
     data = to_json(RECORDS[3]) | {"seed": True}
     with pytest.raises(ValueError, match="seed"):

@@ -3,6 +3,8 @@
 import os
 import signal
 import subprocess
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.problem import Policy, Problem, ProblemKind
 from hotloop.core.verdict import Status, Tier
 from hotloop.errors import ConfigError, DeviceLost, InfraError, ProblemError
+from hotloop.sandbox.processes import descendants
 from hotloop.verify import LocalVerifier, find_device
 from hotloop.verify.devices import gpu_names
 from hotloop.verify.local import choose_tier
@@ -101,6 +104,8 @@ def test_a_dead_judge_is_an_infra_error_and_the_next_one_goes_on(running):
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(InfraError, match="judge"):
         verifier.verify(candidate(), Tier.FAST)
+    with pytest.raises(InfraError, match="started again"):  # not the user's fault either
+        verifier.build(candidate())
     assert verifier.verify(candidate(), Tier.FAST).status is Status.PASSED
 
 
@@ -136,3 +141,33 @@ def test_a_gpu_that_is_not_there():
     assert find_device("auto") == "cpu"
     with pytest.raises(DeviceLost, match="hotloop doctor"):
         find_device("cuda")
+
+
+@pytest.mark.slow
+def test_a_dead_zygote_is_the_machines_fault_and_not_the_candidates():
+    verifier = LocalVerifier("cpu")
+    verifier.load(problem())
+    waiting = KERNEL.replace("import torch,", "import time, torch,").replace(
+        "        y = torch", "        time.sleep(3)\n        y = torch"
+    )
+    zygotes = [p.pid for p in descendants(os.getpid()) if b"worker.zygote" in command_of(p.pid)]
+    killer = threading.Timer(6.0, lambda: [os.kill(pid, signal.SIGKILL) for pid in zygotes])
+    killer.start()
+    try:
+        with pytest.raises(InfraError):
+            verifier.verify(candidate(waiting), Tier.FAST)  # 8 calls of 3 s each
+    finally:
+        verifier.close()
+
+
+def command_of(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize("output", ["torch.fft.rfft(x)", "torch.complex(x, -x)"])
+def test_complex_outputs_are_refused_because_no_gate_reads_them(spare, output):
+    with pytest.raises(ProblemError, match="complex|not floating point"):
+        spare.load(problem(PROBLEM.replace("return x * 2", f"return {output}")))

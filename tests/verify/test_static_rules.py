@@ -110,5 +110,45 @@ def test_cuda_identifiers(name):
     assert rule(f"// {name}\n/* {name} */ __global__ void f() {{}}") is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'auto open = "/*"; cudaMallocManaged(0); auto shut = "*/";',
+        'auto url = "http://"; cudaMallocManaged(0);',
+        'auto raw = R"x(" // )x"; cudaMallocManaged(0);',
+        "char slash = '\\''; cudaMalloc\\\nManaged(0);",
+    ],
+)
+def test_cuda_identifier_hidden_from_a_naive_reader(text):
+    source = SourceFile(path="kernel.cu", text=f"\n{text}\n")
+    candidate = Candidate(language="cuda", sources=(source,), entry="kernel.cu")
+    found = check_candidate(candidate, Policy())
+    assert found is not None
+    assert (found.rule, found.line) == ("banned_name", 2)
+
+
+def test_lines_stay_true_below_a_continued_macro():
+    text = "#define TWO \\\n  2\n/* a\n b */\ncudaMallocManaged(0);\n"
+    source = SourceFile(path="kernel.cu", text=text)
+    candidate = Candidate(language="cuda", sources=(source,), entry="kernel.cu")
+    found = check_candidate(candidate, Policy())
+    assert found is not None
+    assert found.line == 5
+
+
+def test_naming_the_extension_builder_is_no_kernel_but_calling_it_is():
+    model = "import torch\n{0}\nclass ModelNew(torch.nn.Module):\n    pass\n"
+    assert rule_of(model.format("# load_inline, cpp_extension.load()")) == "no_kernel"
+    for call in ("load_inline('m', '')", "torch.utils.cpp_extension.load('m', [])", "load('m')"):
+        assert rule_of(model.format(f"kernel = {call}")) is None
+
+
+@pytest.mark.parametrize("name", ["torch._inductor.config as c", "torch._dynamo.eval_frame"])
+def test_part_of_a_banned_module_is_banned(name):
+    changed = HONEST.replace("import torch, triton", f"import torch, triton\nimport {name}")
+    assert rule_of(changed) == "banned_import"
+    assert rule_of(changed.replace(name, "torch.nn.functional as F")) is None
+
+
 def test_language_outside_the_policy():
     assert rule_of(HONEST, languages=("cuda",)) == "language"

@@ -200,3 +200,9 @@ def test_two_loads_of_one_file_do_not_share_captured_tensors():
         draw = reference.draw(5, "normal")
         (golden,) = reference.golden(draw)
         assert rms(reference.eager(draw)[0].double() - golden) < 0.01 * rms(golden)
+
+
+def test_sizes_that_no_memory_holds_are_the_problems_fault():
+    with pytest.raises(ProblemError, match="S 1000000000, .* GiB .*--set"):
+        build_reference(attention("", S=10**9))
+    assert build_reference(attention("")).sizes.S == 32

@@ -13,6 +13,7 @@ import pytest
 from scaled_rows import candidate, forward, triton, verdict
 
 from hotloop.core.candidate import Candidate
+from hotloop.core.record import dumps
 from hotloop.core.verdict import Stage, Status
 from hotloop.sandbox.processes import descendants
 from hotloop.verify import LocalVerifier
@@ -192,6 +193,33 @@ def test_compiled_only_comes_with_resources(cpu_judge: LocalVerifier) -> None:
     (kernel,) = found.resources
     assert kernel.name == "scale_kernel"
     assert kernel.registers
+
+
+def test_an_answer_that_the_candidate_forges_is_its_own_failure(cpu_judge: LocalVerifier) -> None:
+    body = """
+def forge():
+    frame = b'{"outputs": [3]}'
+    for fd in range(3, 32):
+        try:
+            os.fstat(fd)
+            is_socket = os.readlink(f"/proc/self/fd/{fd}").startswith("socket")
+        except OSError:
+            continue
+        if is_socket:
+            os.write(fd, len(frame).to_bytes(4, "big") + frame)
+
+class ModelNew"""
+    found = verdict(cpu_judge, triton(("class ModelNew", body.lstrip()), forward("forge()")))
+    assert found.status is Status.RUNTIME_ERROR
+    assert found.evidence is not None
+    assert found.evidence.kind == "protocol", found.message
+
+
+def test_an_error_that_is_no_unicode_can_be_kept(cpu_judge: LocalVerifier) -> None:
+    found = verdict(cpu_judge, triton(forward("raise ValueError(chr(0xd800))")))
+    assert found.status is Status.RUNTIME_ERROR
+    assert found.message == "ValueError: ?"
+    assert dumps(found).encode()
 
 
 def daemon(after: str) -> Candidate:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from hotloop.worker.channel import Channel, ChannelClosed, ChannelTimeout
+from hotloop.worker.channel import Channel, ChannelClosed, ChannelTimeout, FrameTooLarge
 
 
 @pytest.fixture
@@ -68,3 +68,37 @@ def test_the_other_end_is_gone(pair):
     other.close()
     with pytest.raises(ChannelClosed):
         ours.receive(1)
+
+
+def test_a_message_that_is_too_large_is_not_sent_and_the_channel_goes_on():
+    ours, theirs = Channel.pair()
+    small, other = Channel(ours.sock, max_frame_bytes=100), Channel(theirs)
+    with pytest.raises(FrameTooLarge, match="at most 100"):
+        small.send({"text": "x" * 100})
+    small.send({"text": "x"})
+    assert other.receive(1)[0] == {"text": "x"}
+    small.close()
+    other.close()
+
+
+def test_an_end_that_does_not_read_is_gone():
+    ours, theirs = Channel.pair(send_s=1)
+    start = time.monotonic()
+    with pytest.raises(ChannelClosed):
+        ours.send({"text": "x" * (4 << 20)})
+    assert time.monotonic() - start < 10
+    ours.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize("body", [b"xyz", b"{"], ids=["no json", "unfinished"])
+def test_descriptors_beside_what_is_no_frame_are_closed(pair, body):
+    ours, other = pair
+    read_end, write_end = os.pipe()
+    socket.send_fds(other.sock, [struct.pack(">I", 3)], [write_end])
+    other.sock.sendall(body)
+    os.close(write_end)
+    with pytest.raises((ChannelClosed, ChannelTimeout)):
+        ours.receive(0.1)
+    assert os.read(read_end, 1) == b""  # nobody holds the writing end any more
+    os.close(read_end)

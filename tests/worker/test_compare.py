@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from hotloop.worker.cases import MAX_CONDITIONING
 from hotloop.worker.compare import TILE, error_stats, gate, make_bound, timed_gate, unravel
 
 SIZE = 4 * TILE + 123
@@ -112,6 +113,15 @@ def test_integers_are_exact():
     bound = make_bound(golden, [golden], torch.int64, exact=False)
     assert bound.exact
     assert not gate(golden + 1, golden, bound).passed
+
+
+@pytest.mark.parametrize(("value", "void"), [(float("inf"), True), (1.0, False)])
+def test_an_envelope_that_is_not_finite_voids_the_gate(value, void):
+    golden = torch.ones(10, dtype=torch.float64)
+    member = golden.float()
+    member[3] = value
+    bound = make_bound(golden, [golden.float(), member], torch.float32, exact=False)
+    assert (bound.conditioning > MAX_CONDITIONING) is void
 
 
 def test_timed_gate_follows_the_triangle():

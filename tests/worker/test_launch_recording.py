@@ -11,12 +11,12 @@ import pytest
 from scaled_rows import CUDA
 
 from hotloop.worker.arena import Arena, Layout
-from hotloop.worker.evaluation import Board
+from hotloop.worker.board import Board
 from hotloop.worker.launch_description import parse
 from hotloop.worker.launch_plan import BoundPlan, bind
 from hotloop.worker.launch_recording import ArenaPlaces, contiguous_strides, record_plan
 from hotloop.worker.recording import Literal, Pointer, Recording
-from hotloop.worker.replay import Refused, split_arena
+from hotloop.worker.replay import Refused, read_recording, split_arena
 
 ROWS, COLUMNS = 70, 40
 CUBIN = b"machine code"
@@ -85,6 +85,34 @@ def test_replay_refuses_the_inputs_of_another_set() -> None:
     where = board()
     with pytest.raises(Refused, match="another call"):
         split_arena(json.loads(recording(where, 1).to_json()), where)
+
+
+def test_replay_wants_all_that_the_device_ran() -> None:
+    where = board()
+    answer = recording(where).to_answer()
+    assert read_recording(answer, where, ("multiply", "add"))["cubins"] == answer["cubins"]
+    with pytest.raises(Refused, match="2 launches were recorded, the device ran 3"):
+        read_recording(answer, where, ("multiply", "add", "memcpy"))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"recording": None}, {"recording": "[" * 100_000}, {"recording": "[]"},
+        {"recording": '{"launches": []}'}, {"recording": '{"launches": [], "buffers": [1]}'},
+        {"recording": '{"launches": [{"parameters": 3}], "buffers": [], "outputs": []}'},
+    ],
+)  # fmt: skip
+def test_malformed_recording_is_refused_and_no_error_of_the_judge(change: dict[str, Any]) -> None:
+    where = board()
+    with pytest.raises(Refused):
+        read_recording(recording(where).to_answer() | change, where, ())
+
+
+def test_recording_without_machine_code_is_refused() -> None:
+    where = board()
+    with pytest.raises(Refused, match="malformed"):
+        read_recording({"recording": recording(where).to_json()}, where, ())
 
 
 @pytest.mark.parametrize(

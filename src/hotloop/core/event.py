@@ -13,7 +13,7 @@ class Event:
 
     Kinds: `setup` (info: ProblemInfo), `started` (attempt), `building`, `verifying` (attempt),
     `finished` (attempt), `best` (attempt), `final` (verdict, attempt), `budget` (spent_s, limit_s),
-    `warning` (message), `stopped` (reason).
+    `warning` (message), `stopped` (reason, message or None).
     """
 
     kind: str

@@ -31,6 +31,8 @@ T = TypeVar("T")
 def to_json(value: Any) -> JsonValue:
     """Return `value` as plain JSON values.
 
+    Half a surrogate pair, which JSON can carry but no file or database can, becomes `?`.
+
     Raises:
         ValueError: a float is NaN or infinite, or a type has no JSON form.
     """
@@ -38,7 +40,9 @@ def to_json(value: Any) -> JsonValue:
         return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, StrEnum):
         return value.value
-    if value is None or isinstance(value, (str, bool, int)):
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+    if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):

@@ -14,7 +14,7 @@ from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.record import from_json, to_json
 from hotloop.core.verdict import Evidence, Stage, Status, Tier, Verdict
-from hotloop.errors import ConfigError, InfraError, SandboxUnavailable
+from hotloop.errors import ConfigError, InfraError, SandboxUnavailable, ToolMissing, WorkerDied
 from hotloop.verify.static_rules import check_candidate
 from hotloop.verify.transport import JudgeProcess
 
@@ -22,7 +22,8 @@ HELLO_S = 180.0
 LOAD_S = 1200.0
 """Compiling and autotuning the baselines takes minutes for some problems."""
 BUILD_S = 150.0
-VERIFY_S = 900.0
+VERIFY_S = 1200.0
+"""Over what a judge waits for a candidate in all, `worker/patience.py`: a slow one is a verdict."""
 
 _KEPT_VARIABLES = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TMP", "TEMP", "VIRTUAL_ENV", "PYTHONPATH",
@@ -83,6 +84,8 @@ class LocalVerifier:
         rejected = self._static(candidate, tier)
         if rejected is not None:
             return rejected
+        if self._judge is None and self._problem is not None:
+            self.load(self._problem)  # the last one was dropped
         params = {"candidate": to_json(candidate), "tier": tier.value}
         return from_json(Verdict, self._ask("verify", params, VERIFY_S))
 
@@ -113,23 +116,25 @@ class LocalVerifier:
         self.environment = hello["environment"]
 
     def _ask(self, method: str, params: dict[str, Any], timeout_s: float) -> Any:
-        if self._judge is None:
+        judge = self._judge  # builds come from other threads, which must not see it vanish
+        if judge is None and self._problem is not None:
+            raise WorkerDied("expected a running judge, it is being started again; verify instead")
+        if judge is None:
             raise ConfigError("expected `load` before any candidate")
         try:
-            return self._judge.request(method, params, timeout_s)
+            return judge.request(method, params, timeout_s)
+        except (ToolMissing, SandboxUnavailable):
+            raise  # an answer: the judge and what it loaded are fit for the next
         except InfraError:
-            if self._judge is not None and method != "build":
-                self._restart()
+            if method != "build":
+                self._drop()
             raise
 
-    def _restart(self) -> None:
-        # A judge that died or hung is replaced, so that a retry meets a fresh one.
+    def _drop(self) -> None:
+        # A judge that died, hung or lost its GPU is replaced by the next `verify` or `load`.
         judge, self._judge = self._judge, None
         if judge is not None:
             judge.kill()
-        problem, self._problem = self._problem, None
-        if problem is not None:
-            self.load(problem)
 
     def _static(self, candidate: Candidate, tier: Tier) -> Verdict | None:
         if self._problem is None:

@@ -80,58 +80,18 @@ LIBRARY_CALLS = frozenset({
     "multi_head_attention_forward",
 })  # fmt: skip
 
-_IDENTIFIERS = {
-    "cudaMallocManaged": "managed memory can take the GPU down",
-    "cuMemAllocManaged": "managed memory can take the GPU down",
-    "cudaMemPrefetchAsync": "managed memory can take the GPU down",
-    "cudaMemAdvise": "managed memory can take the GPU down",
-    "cuMemAdvise": "managed memory can take the GPU down",
-    "__managed__": "managed memory can take the GPU down",
-    "cuMulticastCreate": "multicast can take every GPU of the host down",
-    "cuMulticastBindMem": "multicast can take every GPU of the host down",
-    "multimem": "multicast can take every GPU of the host down",
-    "cudaDeviceReset": "the device is the verifier's",
-    "cudaDeviceSetLimit": "device limits are the verifier's",
-    "cuCtxSetLimit": "device limits are the verifier's",
-    "cudaCtxResetPersistingL2Cache": "the L2 policy is the verifier's",
-    "cudaStreamSetAttribute": "the L2 policy is the verifier's",
-    "cudaStreamCreate": "work must be on the current stream",
-    "cudaStreamCreateWithFlags": "work must be on the current stream",
-    "cudaGraphLaunch": "a graph replays old addresses",
-    "cudaEventElapsedTime": "timing is the verifier's",
-    "nvmlDeviceSetGpuLockedClocks": "GPU settings are the operator's",
-}
-
-BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__", "globals", "open"})
-
-LIBRARY_CALLS = frozenset(
-    [
-        "matmul",
-        "mm",
-        "bmm",
-        "addmm",
-        "baddbmm",
-        "einsum",
-        "tensordot",
-        "linear",
-        "bilinear",
-        "conv1d",
-        "conv2d",
-        "conv3d",
-        "conv_transpose1d",
-        "conv_transpose2d",
-        "conv_transpose3d",
-        "softmax",
-        "log_softmax",
-        "layer_norm",
-        "scaled_dot_product_attention",
-        "flex_attention",
-        "multi_head_attention_forward",
-    ]
-)
-
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
-_CUDA_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_CONTINUED = re.compile(r"(?:[^\n]*\\[ \t]*\r?\n)+[^\n]*")
+_CUDA_TOKEN = re.compile(
+    r"""
+    (?P<comment> /\*.*?\*/ | //[^\n]*)
+    | R"(?P<mark>[^()\\\s"]{0,16})\(.*?\)(?P=mark)"
+    | "(?:\\.|[^"\\\n])*"
+    | '(?:\\.|[^'\\\n])*'
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""A comment, or a literal: what looks like a comment inside a literal is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +124,19 @@ def check_candidate(candidate: Candidate, policy: Policy) -> Finding | None:
 
 
 def _cuda(text: str) -> Iterator[Finding]:
-    # Comments become as many newlines as they had, so that lines stay true.
-    bare = _CUDA_COMMENT.sub(lambda m: "\n" * m.group().count("\n") or " ", text)
-    yield from _identifiers(bare)
+    # The compiler joins lines at a backslash first, also within a name.
+    yield from _identifiers(_CUDA_TOKEN.sub(_without_comment, _CONTINUED.sub(_joined, text)))
+
+
+def _joined(lines: re.Match[str]) -> str:
+    whole = re.sub(r"\\[ \t]*\r?\n", "", lines.group())
+    return whole + "\n" * lines.group().count("\n")  # so that the numbers of later lines stay true
+
+
+def _without_comment(token: re.Match[str]) -> str:
+    if token["comment"] is None:
+        return token.group()
+    return "\n" * token.group().count("\n") or " "
 
 
 def _identifiers(text: str) -> Iterator[Finding]:
@@ -188,7 +158,7 @@ def _python(text: str, policy: Policy) -> Iterator[Finding]:
         yield from _names(node)
     kernels = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and _is_jit(n)}
     yield from _classes(tree)
-    yield from _launches(tree, text, kernels)
+    yield from _launches(tree, kernels)
     if policy.library_calls == "none":
         yield from _library_calls(tree, kernels)
 
@@ -201,10 +171,17 @@ def _imports(node: ast.AST) -> Iterator[Finding]:
         names = [node.module or "."] if node.level == 0 else ["."]
         names += [f"{node.module}.{alias.name}" for alias in node.names]
     for name in names:
-        reason = BANNED_MODULES.get(name.split(".")[0]) or BANNED_ATTRIBUTES.get(name)
+        reason = BANNED_MODULES.get(name.split(".")[0]) or _reason_against(name)
         if reason:
             line = getattr(node, "lineno", None)
             yield Finding("banned_import", f"`import {name}` is not allowed: {reason}", line)
+
+
+def _reason_against(dotted: str) -> str | None:
+    """Return why a name, or the module that it lies in, is banned."""
+    parts = dotted.split(".")
+    prefixes = (".".join(parts[:n]) for n in range(1, len(parts) + 1))
+    return next((BANNED_ATTRIBUTES[p] for p in prefixes if p in BANNED_ATTRIBUTES), None)
 
 
 def _names(node: ast.AST) -> Iterator[Finding]:
@@ -238,20 +215,22 @@ def _classes(tree: ast.Module) -> Iterator[Finding]:
             )
 
 
-def _launches(tree: ast.Module, text: str, kernels: set[str]) -> Iterator[Finding]:
-    if "load_inline" in text or "load(" in text and "cpp_extension" in text:
-        return
-    launched = {
-        _dotted(n.func.value).split(".")[-1]
-        for n in ast.walk(tree)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Subscript)
-    }
+def _launches(tree: ast.Module, kernels: set[str]) -> Iterator[Finding]:
+    calls = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    if any(_is_extension(_dotted(f)) for f in calls):
+        return  # its kernels are in CUDA C++
+    launched = {_dotted(f.value).split(".")[-1] for f in calls if isinstance(f, ast.Subscript)}
     if not kernels:
         yield Finding("no_kernel", "expected at least one `@triton.jit` kernel, found none")
     elif not kernels & launched:
         yield Finding(
             "no_kernel", "no `@triton.jit` kernel is launched; expected `kernel[grid](...)`"
         )
+
+
+def _is_extension(call: str) -> bool:
+    """Whether a call builds CUDA C++ (`tl.load` does not)."""
+    return call == "load" or call.endswith(("load_inline", "cpp_extension.load"))
 
 
 def _library_calls(tree: ast.Module, kernels: set[str]) -> Iterator[Finding]:

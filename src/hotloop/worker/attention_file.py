@@ -11,11 +11,14 @@ from typing import Any
 import torch
 
 from hotloop.core.problem import Problem
+from hotloop.core.units import GIB
 from hotloop.errors import ProblemError
 from hotloop.worker.captured import captured_tensors
+from hotloop.worker.memory import memory_bytes
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 NORMALIZERS = ("softmax", "sigmoid")
+FLOAT64_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,26 @@ def read_sizes(problem: Problem, namespace: Mapping[str, Any]) -> AttentionSizes
         raise _wrong(problem, "scale", f"scale must be a finite number, got {scale!r}")
     dtype = _dtype(problem, namespace.get("dtype", "bfloat16"))
     return AttentionSizes(**sizes, dtype=dtype, scale=float(scale), normalize=normalize)
+
+
+def check_fits(problem: Problem, sizes: AttentionSizes, device: str) -> None:
+    """Refuse sizes whose tensors alone are larger than the device's memory.
+
+    Counted are q, k, v, an output, and the output in float64: what no way of computing avoids.
+
+    Raises:
+        ProblemError: names the sizes, what they take and what there is.
+    """
+    s = sizes
+    rows, keys = s.B * s.H * s.S, s.B * s.Hkv * s.Skv
+    needed = s.D * (s.dtype.itemsize * 2 * (rows + keys) + FLOAT64_BYTES * rows)
+    there = memory_bytes(device)
+    if needed > there:
+        raise ProblemError(
+            f"{problem.name}: B {s.B}, H {s.H}, S {s.S}, Skv {s.Skv}, D {s.D} need at least "
+            f"{needed / GIB:.0f} GiB and this machine's {device} memory is {there / GIB:.0f} GiB; "
+            "make them smaller, for example with --set S=4096"
+        )
 
 
 def captured_buffers(

@@ -22,6 +22,7 @@ from torch import Tensor
 from hotloop.errors import ProblemError
 from hotloop.worker import attention_math, baselines, needles
 from hotloop.worker.attention_baselines import AttentionBaselines
+from hotloop.worker.attention_file import check_fits
 from hotloop.worker.attention_math import Mods, visible_frac
 from hotloop.worker.attribution import user_code
 from hotloop.worker.draw import (
@@ -63,6 +64,7 @@ class AttentionReference(Reference):
     def __init__(self, loaded: Any) -> None:
         super().__init__(loaded)
         s = loaded.sizes
+        check_fits(loaded.problem, s, self.device)
         self.sizes = s
         self.mods = Mods(
             loaded.score_mod, loaded.mask_mod, s.scale, sigmoid=s.normalize == "sigmoid"

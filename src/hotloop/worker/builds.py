@@ -18,6 +18,7 @@ from hotloop.core.candidate import Candidate
 from hotloop.core.record import to_json
 from hotloop.core.verdict import Evidence, KernelResources, Stage, Status
 from hotloop.errors import InfraError
+from hotloop.worker import claims
 from hotloop.worker.arguments import encode_args
 from hotloop.worker.children import ChildDied, ChildTimeout
 from hotloop.worker.evaluation import Failed, failure_of
@@ -88,6 +89,9 @@ class Builds:
             failure = None
         except Failed as exc:
             resources, failure = (), exc
+        except BaseException:
+            self._room.discard(folder)
+            raise
         return Build(folder, resources, failure, time.monotonic() - start)
 
     def _run_lane(self, candidate: Candidate, folder: Path) -> tuple[KernelResources, ...]:
@@ -116,7 +120,11 @@ class Builds:
         if "error" in answer:
             failed = failure_of(answer["error"], Stage.COMPILE, device=self._room.device)
             raise Failed(Status.COMPILE_ERROR, Stage.COMPILE, failed.evidence)
-        return tuple(_resources(k) for k in answer.get("kernels", ()))
+        try:
+            return tuple(_resources(k) for k in claims.objects(answer, "kernels"))
+        except claims.MalformedAnswer as exc:
+            evidence = Evidence(kind="protocol", message=f"the compiler's process answered: {exc}")
+            raise Failed(Status.COMPILE_ERROR, Stage.COMPILE, evidence) from None
 
 
 def _machine_fault(answer: Mapping[str, Any]) -> InfraError:
@@ -141,10 +149,9 @@ def _compiler_crash(exc: ChildDied, log: str) -> Failed:
 
 def _resources(data: Mapping[str, Any]) -> KernelResources:
     def number(key: str) -> int | None:
-        value = data.get(key)
-        return int(value) if isinstance(value, (int, float)) else None
+        value = claims.number_or_none(data, key)
+        return None if value is None else int(value)
 
-    seconds = data.get("compile_s")
     return KernelResources(
         name=str(data.get("name", "kernel"))[:200],
         registers=number("registers"),
@@ -153,7 +160,7 @@ def _resources(data: Mapping[str, Any]) -> KernelResources:
         num_warps=number("num_warps"),
         num_stages=number("num_stages"),
         cubin_sha256=str(data["cubin_sha256"])[:64] if data.get("cubin_sha256") else None,
-        compile_s=float(seconds) if isinstance(seconds, (int, float)) else None,
+        compile_s=claims.number_or_none(data, "compile_s"),
     )
 
 

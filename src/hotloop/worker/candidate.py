@@ -89,7 +89,8 @@ class CandidateHost(Host):
             torch.cuda.synchronize()
             recording = recorder.finish(outputs)
         except UnreplayableError as exc:
-            recorder.recording = False
             return {"refused": str(exc)}
+        finally:
+            recorder.stop()  # or every later launch would be noted, and its memory kept
         answer: dict[str, Any] = recording.to_answer()
         return answer

@@ -7,6 +7,7 @@ device's memory and drawn again from the seed when they do not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -103,6 +104,8 @@ class CaseBook:
 
     def _void_reason(self, goldens: Sequence[torch.Tensor]) -> str | None:
         for i, golden in enumerate(goldens):
+            if golden.dtype.is_complex:
+                return f"output {i} is complex, which the gate cannot compare"
             if golden.dtype.is_floating_point and not bool(torch.isfinite(golden).all().item()):
                 return f"output {i} of the reference is not finite"
         return None
@@ -118,6 +121,8 @@ class CaseBook:
 
 def _ill_conditioned(bounds: Sequence[Bound]) -> str | None:
     for i, bound in enumerate(bounds):
+        if not bound.exact and math.isinf(bound.conditioning):
+            return f"output {i}: a legitimate implementation is not finite, or the golden is 0"
         if not bound.exact and bound.conditioning > MAX_CONDITIONING:
             return (
                 f"output {i} is ill-conditioned: legitimate implementations differ by "

@@ -1,4 +1,4 @@
-"""Frames and file descriptors over a Unix stream socket, with a deadline on every wait.
+"""Frames and file descriptors over a Unix stream socket, with a deadline on our own waits.
 
 A frame is a 4-byte big-endian length and a JSON object; descriptors ride on the header. Used
 between judge and zygote (trusted) and between judge and candidate (untrusted: frames from there are
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import socket
 import struct
@@ -18,6 +19,8 @@ from typing import Any
 
 MAX_FDS = 8
 MAX_FRAME_BYTES = 16 << 20
+SEND_S = 30
+"""How long `send` waits for an end that does not read, where `Channel.pair` made the socket."""
 
 
 class ChannelClosed(Exception):
@@ -28,6 +31,10 @@ class ChannelTimeout(Exception):
     """Nothing complete arrived within the deadline."""
 
 
+class FrameTooLarge(Exception):  # noqa: N818  the sender's to handle; the channel goes on
+    """A message is larger than the other end takes; nothing was sent."""
+
+
 class Channel:
     """One end of a framed socket. Not thread-safe."""
 
@@ -36,18 +43,22 @@ class Channel:
         self._max_frame_bytes = max_frame_bytes
 
     @classmethod
-    def pair(cls) -> tuple[Channel, socket.socket]:
+    def pair(cls, send_s: int = SEND_S) -> tuple[Channel, socket.socket]:
         """Return our end and the raw socket to hand to another process."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", send_s, 0))
         return cls(ours), theirs
 
     def send(self, message: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
         """Send one message, with open descriptors if any.
 
         Raises:
-            ChannelClosed: the other end is gone.
+            ChannelClosed: the other end is gone, or does not read.
+            FrameTooLarge: the message is over the limit; the channel is as it was.
         """
         body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+        if len(body) > self._max_frame_bytes:
+            raise FrameTooLarge(f"a message of {len(body)} bytes; at most {self._max_frame_bytes}")
         head = struct.pack(">I", len(body))
         try:
             if fds:
@@ -66,18 +77,26 @@ class Channel:
             ChannelClosed: end of stream, or no valid frame.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        head, fds = self._read(4, deadline, with_fds=True)
-        (size,) = struct.unpack(">I", head)
+        fds: list[int] = []
+        try:
+            return self._read_message(deadline, fds), fds
+        except (ChannelClosed, ChannelTimeout):
+            for fd in fds:  # nobody will learn of them
+                os.close(fd)
+            raise
+
+    def _read_message(self, deadline: float | None, fds: list[int]) -> dict[str, Any]:
+        (size,) = struct.unpack(">I", self._read(4, deadline, fds))
         if size > self._max_frame_bytes:
             raise ChannelClosed(f"a frame of {size} bytes; at most {self._max_frame_bytes}")
-        body, _ = self._read(size, deadline, with_fds=False)
+        body = self._read(size, deadline)
         try:
             message = json.loads(body)
         except (ValueError, RecursionError) as exc:
             raise ChannelClosed(f"a frame that is no JSON ({type(exc).__name__})") from exc
         if not isinstance(message, dict):
             raise ChannelClosed(f"expected an object, got {type(message).__name__}")
-        return message, fds
+        return message
 
     def close(self) -> None:
         """Close our end; the other end sees it even while another thread waits here."""
@@ -85,16 +104,13 @@ class Channel:
             self.sock.shutdown(socket.SHUT_RDWR)
         self.sock.close()
 
-    def _read(
-        self, size: int, deadline: float | None, *, with_fds: bool
-    ) -> tuple[bytes, list[int]]:
+    def _read(self, size: int, deadline: float | None, fds: list[int] | None = None) -> bytes:
         chunks: list[bytes] = []
-        fds: list[int] = []
         missing = size
         while missing:
             self._wait_readable(deadline)
             try:
-                if with_fds:
+                if fds is not None:
                     chunk, got, _, _ = socket.recv_fds(self.sock, missing, MAX_FDS)
                     fds.extend(got)
                 else:
@@ -105,7 +121,7 @@ class Channel:
                 raise ChannelClosed("the other end closed the channel")
             chunks.append(chunk)
             missing -= len(chunk)
-        return b"".join(chunks), fds
+        return b"".join(chunks)
 
     def _wait_readable(self, deadline: float | None) -> None:
         if deadline is None:

@@ -1,4 +1,4 @@
-"""The judge's side of the zygote: start children, watch them, end them.
+"""The judge's side of its children: ask them, watch them, end them.
 
 A `Child` is an untrusted process behind a channel. Every wait has a deadline; a child that misses
 it is killed with all its descendants. What it wrote to stdout and stderr is kept, capped.
@@ -6,174 +6,19 @@ it is killed with all its descendants. What it wrote to stdout and stderr is kep
 
 from __future__ import annotations
 
-import itertools
 import os
 import queue
 import select
-import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from hotloop import sandbox
-from hotloop.errors import HotloopError, SandboxUnavailable, WorkerDied, WorkerTimeout
-from hotloop.worker.channel import Channel, ChannelClosed, ChannelTimeout
+from hotloop.errors import HotloopError, SandboxUnavailable, WorkerDied
+from hotloop.worker.channel import Channel, ChannelClosed, ChannelTimeout, FrameTooLarge
+from hotloop.worker.forking import FORK_S, Exit, Zygote
 
-ZYGOTE_START_S = 120.0
-"""Imports of torch and triton take 3 to 10 s; a cold disk takes longer."""
-FORK_S = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """How a child ended."""
-
-    code: int | None
-    """Exit code, or None when a signal ended it."""
-    signal: int | None
-    swept: int
-    """Descendants that outlived it and were killed."""
-
-    def describe(self) -> str:
-        """One phrase for a message."""
-        if self.signal is not None:
-            return f"was ended by {signal.Signals(self.signal).name}"
-        return f"exited with code {self.code}"
-
-
-class Zygote:
-    """A running zygote; thread-safe."""
-
-    def __init__(self, *, interpret: bool, folder: Path) -> None:
-        """Start a zygote that keeps its own caches below `folder`."""
-        ours, theirs = Channel.pair()
-        env = sandbox.scrubbed_environment(str(folder))
-        env["TMPDIR"] = str(folder)  # the temporary folder of a cage is made on entry
-        if os.environ.get("PYTHONPATH"):
-            env["PYTHONPATH"] = os.environ["PYTHONPATH"]
-        if interpret:
-            env["TRITON_INTERPRET"] = "1"
-        self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-W",
-                "ignore",
-                "-m",
-                "hotloop.worker.zygote",
-                str(theirs.fileno()),
-            ],
-            env=env,
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        theirs.close()
-        self._channel = ours
-        self._ids = itertools.count(1)
-        self._lock = threading.Lock()
-        self._replies: dict[int, queue.Queue[dict[str, Any]]] = {}
-        self._exits: dict[int, queue.Queue[Exit]] = {}
-        self._ready = threading.Event()
-        self._failed: HotloopError | None = None
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def fork(
-        self, role: str, spec: sandbox.CageSpec, env: Mapping[str, str], fds: Sequence[int]
-    ) -> tuple[int, queue.Queue[Exit]]:
-        """Start a child; return its pid and the queue that its exit will arrive on.
-
-        Raises:
-            WorkerDied: the zygote is gone.
-            WorkerTimeout: it did not answer.
-        """
-        self._ready.wait()  # it imports torch while the judge loads the problem
-        if self._failed is not None:
-            raise self._failed
-        request_id = next(self._ids)
-        reply: queue.Queue[dict[str, Any]] = queue.Queue()
-        message = {"id": request_id, "role": role, "cage": spec.to_json(), "env": dict(env)}
-        with self._lock:
-            self._replies[request_id] = reply
-            try:
-                self._channel.send(message, fds)
-            except ChannelClosed as exc:
-                raise WorkerDied(f"expected a running zygote, got: {exc}; start again") from exc
-        try:
-            answer = reply.get(timeout=FORK_S)
-        except queue.Empty:
-            raise WorkerTimeout(f"the zygote did not fork within {FORK_S:.0f} s") from None
-        if "pid" not in answer:
-            raise WorkerDied("the zygote ended while forking a child; start again")
-        with self._lock:
-            exits = self._exits.setdefault(answer["pid"], queue.Queue())
-        return answer["pid"], exits
-
-    def close(self) -> None:
-        """End the zygote and its children. Idempotent."""
-        self._channel.close()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    def _await_ready(self) -> None:
-        try:
-            self._channel.receive(ZYGOTE_START_S)
-        except ChannelTimeout:
-            self._process.kill()
-            raise WorkerTimeout(
-                f"the zygote was not ready within {ZYGOTE_START_S:.0f} s; is torch importable?"
-            ) from None
-        except ChannelClosed:
-            code = self._process.wait()
-            raise WorkerDied(
-                f"the zygote ended with code {code} before it was ready; run `hotloop doctor`"
-            ) from None
-
-    def _run(self) -> None:
-        try:
-            self._await_ready()
-        except HotloopError as exc:
-            self._failed = exc
-            return
-        finally:
-            self._ready.set()
-        self._read()
-
-    def _read(self) -> None:
-        while True:
-            try:
-                message, _ = self._channel.receive()
-            except (ChannelClosed, ValueError, OSError):
-                self._fail_waiters()
-                return
-            with self._lock:
-                if "exited" in message:
-                    exits = self._exits.setdefault(message["exited"], queue.Queue())
-                    exits.put(_exit_of(message["status"], message["swept"]))
-                elif message.get("id") in self._replies:
-                    self._replies.pop(message["id"]).put(message)
-
-    def _fail_waiters(self) -> None:
-        with self._lock:
-            for reply in self._replies.values():
-                reply.put({})
-            for exits in self._exits.values():
-                exits.put(Exit(None, signal.SIGKILL, 0))
-
-
-def _exit_of(status: int, swept: int) -> Exit:
-    if os.WIFSIGNALED(status):
-        return Exit(None, os.WTERMSIG(status), swept)
-    return Exit(os.WEXITSTATUS(status), None, swept)
+KILL_S = 15.0
 
 
 class ChildDied(Exception):
@@ -205,11 +50,17 @@ class Child:
         fds = [theirs.fileno(), write_end] + ([arena_fd] if arena_fd is not None else [])
         try:
             self.pid, self._exits = zygote.fork(role, spec, env, fds)
+        except HotloopError:
+            ours.close()
+            os.close(read_end)
+            raise
         finally:
             theirs.close()
             os.close(write_end)
         self._channel = ours
+        self._zygote = zygote
         self._exit: Exit | None = None
+        self._closed = False
         self._output_fd = read_end
         self.output = sandbox.OutputCollector(read_end)
         self.cage = self._enter()
@@ -220,6 +71,7 @@ class Child:
         Raises:
             ChildTimeout: no answer within the deadline; the child was killed.
             ChildDied: it ended, or sent something that is no answer.
+            WorkerDied: the zygote ended, and the child with it.
         """
         deadline = time.monotonic() + timeout_s
         try:
@@ -232,18 +84,33 @@ class Child:
         except ChannelClosed as exc:
             self.kill()
             raise ChildDied(self._exit, str(exc)) from exc
+        except FrameTooLarge as exc:
+            raise ChildDied(None, str(exc)) from exc
         for fd in fds:  # nobody asked for descriptors
             os.close(fd)
         return answer
 
     def kill(self) -> Exit | None:
-        """Kill the child with everything below it and wait for its end. Idempotent."""
-        if self._exit is None:
-            sandbox.kill_tree(self.pid, timeout_s=15.0)
-            try:
-                self._exit = self._exits.get(timeout=15.0)
-            except queue.Empty:
-                self._exit = None
+        """Kill the child with everything below it and wait for its end. Idempotent.
+
+        Returns:
+            How it ended; None when it has not: a process inside a GPU driver can outlast a signal.
+
+        Raises:
+            WorkerDied: the zygote ended; the first call only.
+        """
+        if self._closed:
+            return self._exit
+        self._closed = True
+        sandbox.kill_tree(self.pid, timeout_s=KILL_S)
+        try:
+            self._exit = self._exits.get(timeout=KILL_S)
+            self._zygote.forget(self.pid)
+            if self._exit is None:
+                raise WorkerDied("the zygote ended while a child was running; start again")
+        except queue.Empty:
+            self._exit = None
+        finally:
             self.output.drain()
             os.close(self._output_fd)
             self._channel.close()
@@ -251,7 +118,7 @@ class Child:
 
     def close(self, timeout_s: float = 3.0) -> Exit | None:
         """Let the child end by itself, then make sure that it has."""
-        if self._exit is not None:
+        if self._closed:
             return self._exit
         try:
             self._channel.send({"op": "exit"})

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -78,7 +79,12 @@ class Bound:
 
     @property
     def conditioning(self) -> float:
-        """Largest envelope error as a share of the largest golden value."""
+        """Largest envelope error as a share of the largest golden value.
+
+        Infinite when a member of the envelope is not finite: then the bulk rule allows anything.
+        """
+        if not math.isfinite(self.envelope_rmse):
+            return math.inf
         if self.golden_max == 0:
             return 0.0 if self.envelope_max == 0 else math.inf
         return self.envelope_max / self.golden_max
@@ -189,27 +195,17 @@ def _floor_stats(golden: torch.Tensor, dtype: torch.dtype) -> ErrorStats:
         return error_stats(golden, golden)
     if dtype is torch.float32:
         eps = torch.finfo(dtype).eps
-        return _scaled_stats(golden, FLOAT32_ULPS * eps)
-    return _rounding_stats(golden, dtype)
+        # as if it were an error: element-wise ulps of the golden value itself
+        return _stats_of(golden, lambda part: part.abs().mul_(FLOAT32_ULPS * eps))
+    return _stats_of(golden, lambda part: (part.to(dtype).to(torch.float64) - part).abs_())
 
 
-def _scaled_stats(golden: torch.Tensor, factor: float) -> ErrorStats:
-    # |g| * factor as if it were an error: element-wise ulps of the golden value itself
+def _stats_of(golden: torch.Tensor, error: Callable[[torch.Tensor], torch.Tensor]) -> ErrorStats:
     flat = golden.reshape(-1)
     tiles = torch.zeros(-(-max(flat.numel(), 1) // TILE), dtype=torch.float64, device=flat.device)
     stats = ErrorStats(flat.numel(), 0.0, 0.0, 0, 0, tiles)
     for start in range(0, flat.numel(), CHUNK):
-        _add_chunk(stats, flat[start : start + CHUNK].abs().mul_(factor), start)
-    return stats
-
-
-def _rounding_stats(golden: torch.Tensor, dtype: torch.dtype) -> ErrorStats:
-    flat = golden.reshape(-1)
-    tiles = torch.zeros(-(-max(flat.numel(), 1) // TILE), dtype=torch.float64, device=flat.device)
-    stats = ErrorStats(flat.numel(), 0.0, 0.0, 0, 0, tiles)
-    for start in range(0, flat.numel(), CHUNK):
-        part = flat[start : start + CHUNK]
-        _add_chunk(stats, (part.to(dtype).to(torch.float64) - part).abs_(), start)
+        _add_chunk(stats, error(flat[start : start + CHUNK]), start)
     return stats
 
 
@@ -254,7 +250,8 @@ def timed_gate(candidate: torch.Tensor, trusted: torch.Tensor, bound: Bound) -> 
     """Judge an output of a timed call against a trusted implementation on the same inputs.
 
     There is no golden for the fresh inputs of a timed call. Both may be off by the envelope, so the
-    triangle inequality gives the limits; they are those of `gate` plus one envelope.
+    triangle inequality gives the limits: those of `gate` plus one envelope and one rounding. For
+    tiles it is that of the loosest tile, because the trusted values were drawn anew.
     """
     if bound.exact:
         return bool(torch.equal(candidate, trusted))

@@ -45,13 +45,18 @@ class CorrectnessStage:
         """Check all cases of all books.
 
         Raises:
-            Failed: the first case that does not pass.
+            Failed: the first case that does not pass, or there is none.
         """
         first = True
         for book in books:
             for case in book:
                 self._check_case(book, case, timeout_s, repeat=first)
                 first = False
+        if first:
+            text = "no drawn inputs could tell a right result from a wrong one; verify it again"
+            raise Failed(
+                Status.INCONCLUSIVE, Stage.CORRECTNESS, Evidence(kind="no_cases", message=text)
+            )
 
     def _check_case(self, book: CaseBook, case: Case, timeout_s: float, *, repeat: bool) -> None:
         draw, goldens = book.materialise(case)
@@ -60,8 +65,7 @@ class CorrectnessStage:
         board.write_inputs(0, draw)
         _sync(draw)
         self._evaluation.prepare()
-        answer = self._evaluation.call(0, timed=False, stage=Stage.CORRECTNESS, timeout_s=timeout_s)
-        self._check_description(answer)
+        self._check_description(self._evaluation.call(0, timeout_s))
         self._check_untouched(draw)
         self._check_values(case, goldens)
         self._check_declared(book, case, goldens)
@@ -92,31 +96,35 @@ class CorrectnessStage:
         for _ in range(REPEATS):
             board.write_inputs(0, draw)
             _sync(draw)
-            self._evaluation.call(0, timed=False, stage=Stage.CORRECTNESS, timeout_s=timeout_s)
+            self._evaluation.call(0, timeout_s)
             same = all(torch.equal(a, b) for a, b in zip(before, board.outputs(0), strict=True))
             if not same:
                 self.deterministic = False
                 self._check_values(case, goldens)
 
-    def _check_description(self, answer: dict[str, Any]) -> None:
+    def _check_description(self, described: list[dict[str, Any]]) -> None:
         expected = [
             (list(t.shape), str(t.dtype).removeprefix("torch."))
             for t in self._evaluation.board.outputs(0)
         ]
-        got = [(o.get("shape"), o.get("dtype")) for o in answer.get("outputs", [])]
+        got = [(o.get("shape"), o.get("dtype")) for o in described]
         if [e[0] for e in expected] != [g[0] for g in got]:
             text = (
                 f"expected outputs of shape {[e[0] for e in expected]}, got {[g[0] for g in got]}"
             )
             raise Failed(
-                Status.INCORRECT_SHAPE, Stage.CORRECTNESS, Evidence(kind="shape", message=text)
+                Status.INCORRECT_SHAPE,
+                Stage.CORRECTNESS,
+                Evidence(kind="shape", message=text[:2000]),
             )
         if [e[1] for e in expected] != [g[1] for g in got]:
             text = (
                 f"expected outputs of dtype {[e[1] for e in expected]}, got {[g[1] for g in got]}"
             )
             raise Failed(
-                Status.INCORRECT_DTYPE, Stage.CORRECTNESS, Evidence(kind="dtype", message=text)
+                Status.INCORRECT_DTYPE,
+                Stage.CORRECTNESS,
+                Evidence(kind="dtype", message=text[:2000]),
             )
 
     def _check_untouched(self, draw: Any) -> None:

@@ -33,6 +33,20 @@ def check_device(device: str) -> None:
         )
 
 
+def confirm_device() -> None:
+    """Make sure that the GPU still works for this process, after a candidate's had failed on it.
+
+    Raises:
+        DeviceLost: it does not; the failure was not the candidate's.
+    """
+    try:
+        total = int(torch.ones(1024, dtype=torch.int32, device="cuda").sum().item())
+    except RuntimeError as exc:
+        raise DeviceLost(f"expected a working GPU, got: {str(exc).splitlines()[0][:200]}") from exc
+    if total != 1024:
+        raise DeviceLost(f"expected 1024 ones on the GPU, counted {total}")
+
+
 def environment(device: str, isolation: str) -> dict[str, Any]:
     """Return gpu, driver, cuda, torch, triton, python and isolation as text (None when absent)."""
     import triton

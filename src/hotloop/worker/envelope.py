@@ -1,7 +1,8 @@
 """Envelope: legitimate implementations of one model reference, whose worst error is the yardstick.
 
 Members are eager, eager with every product and reduction done by running accumulators and every
-exponential through the hardware's power of two (what a simple kernel does), float32 convolutions where eager's use TF32, and the compiled model on a GPU.
+exponential through the hardware's power of two (what a simple kernel does), float32 convolutions
+where eager's use TF32, and the compiled model on a GPU.
 
 Not here: the comparison with the golden (`compare.py`), and attention (`attention_math.py`).
 """

@@ -1,34 +1,38 @@
 """One evaluation: a fresh candidate process on an arena, and what the judge asks of it.
 
-The candidate's answers are claims. This file turns its failures into verdict evidence; the stages
+The candidate's answers are claims (`claims.py`), and its time is limited, each answer and all of
+them (`patience.py`). This file turns its failures into verdict evidence; the stages
 (`correctness.py`, `performance.py`) look at the arena.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import Any, TypeVar
 
 from hotloop.core.candidate import Candidate
 from hotloop.core.record import to_json
+from hotloop.core.units import s_to_ms
 from hotloop.core.verdict import Evidence, Stage, Status
-from hotloop.worker.arena import Arena, Layout, Slot
+from hotloop.errors import InfraError, WorkerDied, WorkerTimeout
+from hotloop.worker import claims
+from hotloop.worker.arena import Slot
 from hotloop.worker.arguments import encode_args
+from hotloop.worker.board import Board
 from hotloop.worker.children import Child, ChildDied, ChildTimeout
-from hotloop.worker.poison import fill
-from hotloop.worker.reference import Draw, Reference
+from hotloop.worker.patience import Patience
 from hotloop.worker.workroom import Workroom
+
+T = TypeVar("T")
 
 LOAD_S = 120.0
 CALL_S = 60.0
-MAX_SETS = 16
-SETS_BYTES = 1 << 30
-"""More than two sets only while they fit in this: short kernels need many distinct buffers."""
+HAND_OVER_MS = 1.0
+"""What waking the candidate for `prepare()` may take; over that, the judge's own clock stands."""
 
 
 class Failed(Exception):
@@ -42,84 +46,6 @@ class Failed(Exception):
 
 
 @dataclass(slots=True)
-class Board:
-    """The arena of one problem: where inputs, outputs and state lie."""
-
-    arena: Arena
-    layout: Layout
-    state: dict[str, Slot]
-    sets: list[tuple[list[Any], list[Slot]]]
-    """Per set: inputs (a Slot, or a plain value) and outputs."""
-    reserve_bytes: int
-
-    @classmethod
-    def build(cls, reference: Reference, draw: Draw, outputs: Sequence[torch.Tensor]) -> Board:
-        """Lay out and allocate the arena for a draw and its outputs.
-
-        Raises:
-            MemoryError: it does not fit on the device.
-        """
-        layout = Layout()
-        state = {name: layout.place_like(t) for name, t in draw.state.items()}
-        before = layout.size_bytes
-        sets = [_place_set(layout, draw, outputs)]
-        set_bytes = layout.size_bytes - before
-        for _ in range(max(1, min(MAX_SETS, SETS_BYTES // max(set_bytes, 1)) - 1)):
-            sets.append(_place_set(layout, draw, outputs))
-        device = reference.loaded.device
-        reserve = 0 if device == "cpu" else min(4 * set_bytes, 8 << 30)
-        arena = Arena.create(device, layout.size_bytes)
-        arena.fill_gaps(layout)
-        return cls(arena, layout, state, sets, reserve)
-
-    def write_state(self, draw: Draw) -> None:
-        """Copy a draw's parameters and buffers into the arena."""
-        for name, slot in self.state.items():
-            self.arena.view(slot).copy_(draw.state[name])
-
-    def write_inputs(self, index: int, draw: Draw) -> None:
-        """Copy a draw's inputs into set `index` and poison that set's outputs."""
-        inputs, outputs = self.sets[index]
-        for slot, value in zip(inputs, draw.inputs, strict=True):
-            if isinstance(slot, Slot):
-                self.arena.view(slot).copy_(value)
-        for slot in outputs:
-            fill(self.arena.view(slot))
-
-    def inputs_unchanged(self, index: int, draw: Draw) -> bool:
-        """Whether set `index` still holds the draw's inputs, bit for bit."""
-        inputs, _ = self.sets[index]
-        return all(
-            _same_bits(self.arena.view(slot), value)
-            for slot, value in zip(inputs, draw.inputs, strict=True)
-            if isinstance(slot, Slot)
-        )
-
-    def state_unchanged(self, draw: Draw) -> bool:
-        """Whether the parameters still are the draw's, bit for bit."""
-        return all(_same_bits(self.arena.view(s), draw.state[n]) for n, s in self.state.items())
-
-    def outputs(self, index: int) -> list[torch.Tensor]:
-        """Return the output buffers of set `index`; they share the arena's memory."""
-        return [self.arena.view(slot) for slot in self.sets[index][1]]
-
-
-def _place_set(
-    layout: Layout, draw: Draw, outputs: Sequence[torch.Tensor]
-) -> tuple[list[Any], list[Slot]]:
-    inputs = [layout.place_like(v) if isinstance(v, torch.Tensor) else v for v in draw.inputs]
-    places = [layout.place(t.shape, t.contiguous().stride(), t.dtype) for t in outputs]
-    return inputs, places
-
-
-def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    if a.dtype.is_floating_point:
-        width = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
-        a, b = a.contiguous().view(width), b.contiguous().view(width)
-    return torch.equal(a, b)
-
-
-@dataclass(slots=True)
 class Evaluation:
     """A candidate process and the board it works on."""
 
@@ -127,18 +53,43 @@ class Evaluation:
     board: Board
     candidate: Candidate
     device: str
+    patience: Patience = field(default_factory=Patience)
     prepare_ms: list[float] = field(default_factory=list)
 
     @classmethod
     def start(
-        cls, room: Workroom, board: Board, candidate: Candidate, folder: Path
+        cls, room: Workroom, board: Board, candidate: Candidate, *, folder: Path, patience: Patience
     ) -> Evaluation:
         """Fork the candidate's process; nothing of it has run yet."""
         child = room.start_candidate(folder, board.arena.fd)
-        return cls(child, board, candidate, room.device)
+        return cls(child, board, candidate, room.device, patience)
+
+    def attach(self) -> None:
+        """Let the process map the arena, before it is sent anything of the candidate.
+
+        Raises:
+            InfraError: it cannot; only code of ours has run in it.
+        """
+        message = {
+            "op": "attach",
+            "device": self.device,
+            "arena": self.board.arena.token,
+            "entry": self.candidate.entry,
+        }
+        try:
+            answer = self.child.request(message, LOAD_S)
+        except ChildTimeout as exc:
+            raise WorkerTimeout(f"a process could not map the judge's buffers: {exc}") from None
+        except ChildDied as exc:
+            raise WorkerDied(
+                f"a process ended while it mapped the judge's buffers: {exc}"
+            ) from None
+        if "error" in answer:
+            text = f"{answer['error']['type']}: {answer['error']['message']}"
+            raise InfraError(f"a process could not map the judge's buffers: {text[:500]}")
 
     def load(self, init_args: Sequence[Any]) -> None:
-        """Load the candidate and bind the state.
+        """Load the candidate into the attached process and bind the state.
 
         Raises:
             Failed: it cannot be loaded.
@@ -146,7 +97,6 @@ class Evaluation:
         message = {
             "op": "load",
             "device": self.device,
-            "arena": self.board.arena.token,
             "sources": to_json(self.candidate.sources),
             "entry": self.candidate.entry,
             "pins": to_json(self.candidate.pins),
@@ -155,19 +105,27 @@ class Evaluation:
             "sets": [self.describe_set(*s) for s in self.board.sets],
             "reserve_bytes": self.board.reserve_bytes,
         }
-        answer = self.ask(message, LOAD_S, Stage.CORRECTNESS)
-        self.prepare_ms.append(float(answer["prepare_ms"]))
+        self.ask(message, LOAD_S, Stage.CORRECTNESS)
 
     def prepare(self) -> None:
-        """Tell the candidate that its parameters and buffers changed."""
+        """Tell the candidate that its parameters and buffers changed; notes how long it took."""
+        start = time.perf_counter()
         answer = self.ask({"op": "prepare"}, CALL_S, Stage.CORRECTNESS)
-        self.prepare_ms.append(float(answer["prepare_ms"]))
+        wall_ms = s_to_ms(time.perf_counter() - start)
+        claimed_ms = self._read(lambda: claims.number(answer, "prepare_ms"), Stage.CORRECTNESS)
+        self.prepare_ms.append(max(claimed_ms, wall_ms - HAND_OVER_MS))
 
-    def call(
-        self, index: int, *, timed: bool, stage: Stage, timeout_s: float = CALL_S
-    ) -> dict[str, Any]:
-        """Run one forward on set `index`."""
-        return self.ask({"op": "call", "set": index, "timed": timed}, timeout_s, stage)
+    def call(self, index: int, timeout_s: float = CALL_S) -> list[dict[str, Any]]:
+        """Run one forward on set `index`; return what the process says of its outputs."""
+        message = {"op": "call", "set": index, "timed": False}
+        answer = self.ask(message, timeout_s, Stage.CORRECTNESS)
+        return self._read(lambda: claims.objects(answer, "outputs"), Stage.CORRECTNESS)
+
+    def timed_call(self, index: int) -> claims.TimedCall:
+        """Run one forward on set `index` under the process's own clock."""
+        message = {"op": "call", "set": index, "timed": True}
+        answer = self.ask(message, CALL_S, Stage.PERFORMANCE)
+        return self._read(lambda: claims.TimedCall.read(answer), Stage.PERFORMANCE)
 
     def batch(self, *, repeats: int = 1, capture: bool = False) -> dict[str, Any]:
         """Run all sets `repeats` times (or capture them as a graph)."""
@@ -199,17 +157,31 @@ class Evaluation:
         Raises:
             Failed: it answered with an error, ended, or did not answer in time.
         """
+        limit_s = self.patience.limit_s(timeout_s)
+        if not limit_s:
+            raise self._too_slow(stage, "its answers together took too long")
         try:
-            answer = self.child.request(message, timeout_s)
+            with self.patience.waiting():
+                answer = self.child.request(message, limit_s)
         except ChildTimeout:
-            kind = "timeout_gpu" if self.device == "cuda" else "timeout_host"
-            text = f"no answer to `{message['op']}` within {timeout_s:.0f} s; it was killed"
-            raise Failed(Status.TIMEOUT, stage, Evidence(kind=kind, message=text)) from None
+            text = f"no answer to `{message['op']}` within {limit_s:.0f} s; it was killed"
+            raise self._too_slow(stage, text) from None
         except ChildDied as exc:
             raise Failed(Status.RUNTIME_ERROR, stage, self._death(exc)) from None
         if "error" in answer:
             raise failure_of(answer["error"], stage, device=self.device)
         return answer
+
+    def _read(self, claim: Callable[[], T], stage: Stage) -> T:
+        try:
+            return claim()
+        except claims.MalformedAnswer as exc:
+            evidence = Evidence(kind="protocol", message=f"the candidate's process answered: {exc}")
+            raise Failed(Status.RUNTIME_ERROR, stage, evidence) from None
+
+    def _too_slow(self, stage: Stage, text: str) -> Failed:
+        kind = "timeout_gpu" if self.device == "cuda" else "timeout_host"
+        return Failed(Status.TIMEOUT, stage, Evidence(kind=kind, message=text))
 
     def _death(self, exc: ChildDied) -> Evidence:
         log = self.child.output.text()
@@ -224,12 +196,14 @@ class Evaluation:
         )
 
 
-def failure_of(error: dict[str, Any], stage: Stage, *, device: str) -> Failed:
+def failure_of(error: Any, stage: Stage, *, device: str) -> Failed:
     """Turn an error reported by an untrusted child into a `Failed`.
 
     The text is the child's own; the class of the failure follows from where it happened and from
     the exception's type, never from words in its message.
     """
+    if not isinstance(error, dict):
+        error = {"message": "an error that is no object"}
     kind, message = str(error.get("kind", "exception")), str(error.get("message", ""))
     if kind == "needs_gpu" and device == "cpu":
         return needs_gpu(message, str(error.get("traceback", ""))[-6000:])

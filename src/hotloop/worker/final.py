@@ -12,14 +12,14 @@ timed (`mode: host_path`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from hotloop.core.statistics import paired_speedup_interval
 from hotloop.worker.evaluation import Evaluation, Failed
-from hotloop.worker.performance import CandidateTimer, Timing
+from hotloop.worker.performance import WALL, CandidateTimer, Timing, believe_no_less
 from hotloop.worker.replay import start_replay
 from hotloop.worker.session import Session, primary_baselines
 from hotloop.worker.timed import TimedInputs, make_clock_once
@@ -41,7 +41,6 @@ class FinalTiming:
     mode: str
     calls_checked: int
     replay_refused: str | None = None
-    sides: dict[str, Timing] = field(default_factory=dict)
 
 
 def time_final(
@@ -52,47 +51,52 @@ def time_final(
     Raises:
         Failed: an output was wrong.
     """
-    assert session.timed is not None
     replay, refused = start_replay(room, evaluation, fast.kernels)
-    try:
-        timer = CandidateTimer(replay or evaluation, session.timed)
-        if replay is not None:
-            refused = _try_replay(timer)
-            if refused is not None:
-                replay.close()
-                replay = None
-                timer = CandidateTimer(evaluation, session.timed)
-        if replay is None:
-            timer.start()
-        names = primary_baselines(session.baselines_ms)
-        calls = {n: session.baselines[n] for n in names}
-        sides, rounds = _interleave(timer, calls, session.timed, _block(session, fast))
-        candidate = sides.pop("candidate")
-        candidate.wall_check_ms = fast.wall_check_ms
-        if fast.timer == "wall" and replay is None:
-            candidate = fast
-    finally:
-        if replay is not None:
+    if replay is not None:
+        # A replay that fails or computes something else is no fault of the candidate's: its forward
+        # does more than its recorded launches say.
+        try:
+            return _time_one(session, replay, fast, mode="replay")
+        except Failed as exc:
+            refused = f"the replay is not what the forward computes: {exc.evidence.message[:200]}"
+        finally:
             replay.close()
+    timing = _time_one(session, evaluation, fast, mode="host_path")
+    timing.replay_refused = refused
+    return timing
+
+
+def _time_one(session: Session, evaluation: Evaluation, fast: Timing, *, mode: str) -> FinalTiming:
+    assert session.timed is not None
+    timer = CandidateTimer(evaluation, session.timed)
+    timer.start()
+    calls = {n: session.baselines[n] for n in primary_baselines(session.baselines_ms)}
+    sides, rounds = _interleave(timer, calls, session.timed, _block(session, fast))
+    candidate = sides.pop("candidate")
+    candidate.wall_check_ms = fast.wall_check_ms
+    believed = mode == "replay" or not stands_corrected(candidate, fast)
     return FinalTiming(
         candidate=candidate,
         baselines_ms={n: t.median_ms for n, t in sides.items()},
-        speedup_ci={n: _interval(rounds[n], rounds["candidate"]) for n in sides},
-        mode="replay" if replay is not None else "host_path",
+        # An interval over claims that are not believed would be theirs, not the candidate's.
+        speedup_ci=(
+            {n: _interval(rounds[n], rounds["candidate"]) for n in sides} if believed else {}
+        ),
+        mode=mode,
         calls_checked=timer.calls_checked,
-        replay_refused=refused,
-        sides=sides,
     )
 
 
-def _try_replay(timer: CandidateTimer) -> str | None:
-    # A replay that fails or computes something else is no fault of the candidate's: its forward
-    # does more than its recorded launches say.
-    try:
-        timer.start()
-    except Failed as exc:
-        return f"the replay is not what the forward computes: {exc.evidence.message[:200]}"
-    return None
+def stands_corrected(candidate: Timing, fast: Timing) -> bool:
+    """Hold the session's claims against the judge's clock of the fast tier's batch.
+
+    A candidate that was not believed then is not believed now, and one that was has to go on
+    claiming no less. Where it is not believed, the judge's figure replaces its samples.
+    """
+    if fast.timer == WALL:
+        candidate.samples, candidate.timer = list(fast.samples), WALL
+        return True
+    return believe_no_less(candidate, fast.wall_check_ms or 0.0)
 
 
 def _interval(baseline: list[list[float]], candidate: list[list[float]]) -> tuple[float, float]:

@@ -1,11 +1,12 @@
 """What every process that runs kernels for the judge does alike: map the arena, serve requests.
 
-A host answers one request at a time. Around the forward the protocol is the same in every phase:
-poison the free memory, run, copy the outputs in stream order into the judge's buffers, wait for the
-device. `candidate.py` runs a model's forward, `cuda_host.py` kernels in CUDA C++, `replay_host.py`
-recorded launches.
+A host answers one request at a time. A call is the same in every phase: poison the free memory,
+run, copy the outputs in stream order into the judge's buffers, wait for the device; a batch leaves
+the poison out. `candidate.py` runs a model's forward, `cuda_host.py` kernels in CUDA C++,
+`replay_host.py` recorded launches.
 
-    load     where everything lies, what to run          -> {"prepare_ms"}
+    attach   where the arena lies; comes first           -> {}
+    load     where everything lies in it, what to run    -> {"prepare_ms"}
     prepare  the state in the arena changed              -> {"prepare_ms"}
     call     one forward on set i, timed or not          -> {"outputs", "elapsed_ms", "kernels"}
     batch    all sets in a CUDA graph (or a loop), often -> {"graph"}
@@ -24,7 +25,7 @@ import torch
 
 from hotloop.worker.arena import Arena, Slot
 from hotloop.worker.arguments import decode_args
-from hotloop.worker.channel import Channel, ChannelClosed
+from hotloop.worker.channel import Channel, ChannelClosed, FrameTooLarge
 from hotloop.worker.failure import describe_error
 
 
@@ -86,7 +87,10 @@ class Host(ABC):
                     answer = self._handle(message)
             except BaseException as exc:  # noqa: BLE001  untrusted code raises whatever it likes
                 answer = {"error": describe_error(exc, os.getcwd())}
-            channel.send(answer)
+            try:
+                channel.send(answer)
+            except FrameTooLarge as exc:
+                channel.send({"error": describe_error(exc, os.getcwd())})
             message = None
 
     def inputs(self, index: int) -> list[Any]:
@@ -95,12 +99,13 @@ class Host(ABC):
 
     @property
     def arena(self) -> Arena:
-        """The mapped arena; only after `load` has begun."""
+        """The mapped arena; only after `attach`."""
         assert self._arena is not None
         return self._arena
 
     def _handle(self, message: dict[str, Any]) -> dict[str, Any]:
         handlers = {
+            "attach": self._attach,
             "load": self._load,
             "prepare": self._prepare,
             "call": self._call,
@@ -109,14 +114,18 @@ class Host(ABC):
         }
         return handlers[message["op"]](message)
 
-    def _load(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _attach(self, message: dict[str, Any]) -> dict[str, Any]:
+        # Apart from `load`: what fails here is the machine's fault, nothing untrusted has run yet.
         self._cuda = message["device"] == "cuda"
         self._arena = Arena.open(message["arena"], self._arena_fd)
-        self._sets = [self._map_set(s) for s in message["sets"]]
         if self._cuda:
             from hotloop.worker.clock import make_clock
 
             self._clock = make_clock()
+        return {}
+
+    def _load(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._sets = [self._map_set(s) for s in message["sets"]]
         self.load(message)
         return self._prepare(message)
 

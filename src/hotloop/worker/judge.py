@@ -119,7 +119,7 @@ class Server:
         }
         try:
             while (request := self._main.get()) is not None:
-                self._answer(request, handlers[request.method])
+                self._answer(request, handlers.get(request.method, _unknown))
         finally:
             self._judge.close()
             self._lanes.shutdown(wait=False, cancel_futures=True)
@@ -148,6 +148,10 @@ class Server:
             response = Response(id=request.id, error=InfraError.__name__, message=text)
         with self._write_lock:
             write_frame(self._sink, to_json(response))
+
+
+def _unknown(_: dict[str, Any]) -> Any:
+    raise ConfigError(f"expected a request of protocol {PROTOCOL_VERSION}; run one version of both")
 
 
 def main() -> None:

@@ -5,8 +5,9 @@ NaN in float16, bfloat16, float32 and float64 alike, and an unlikely integer. A 
 returns memory which it did not write returns NaN. Runs in the candidate, outside timed spans, in
 every phase alike.
 
-Not covered: memory that the candidate holds on to, or takes past torch's allocator; fresh inputs
-for every call and the judge's own poisoned output buffers cover those.
+Not covered: memory that the candidate holds on to, frees and takes again within one call, or takes
+past torch's allocator, and what the pool grows by during a call. Fresh inputs for every call and
+the judge's own poisoned output buffers cover those.
 """
 
 from __future__ import annotations

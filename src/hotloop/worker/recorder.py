@@ -105,8 +105,12 @@ class Recorder:
                 }
             )
         cubins = {x.cubin: self._cubins[x.cubin] for x in self._launches}
-        self._alive.clear()
         return Recording(tuple(self._buffers), tuple(self._launches), tuple(places), cubins)
+
+    def stop(self) -> None:
+        """Note nothing more and let go of what was noted, however the recording ended."""
+        self.recording = False
+        self._alive, self._launches, self._buffers = [], [], []
 
     def note(
         self,

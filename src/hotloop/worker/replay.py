@@ -9,12 +9,16 @@ result is `host_path`.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hotloop.core.verdict import Stage
-from hotloop.worker.evaluation import LOAD_S, Board, Evaluation, Failed
+from hotloop.errors import HotloopError
+from hotloop.worker.board import Board
+from hotloop.worker.evaluation import LOAD_S, Evaluation, Failed
+from hotloop.worker.patience import REPLAY_S, Patience
 from hotloop.worker.workroom import Workroom
 
 MAX_SETS = 4
@@ -51,35 +55,43 @@ def start_replay(
     Returns:
         The replay, or None and the reason.
     """
-    replay: Replay | None = None
     try:
         recording = _record(evaluation, expected_kernels)
-        replay = _start(room, evaluation, recording)
+        return _start(room, evaluation, recording), None
     except Refused as exc:
         return None, str(exc)
     except Failed as exc:
-        if replay is not None:
-            replay.close()
         return None, exc.evidence.message[:300]
-    return replay, None
 
 
 def _record(evaluation: Evaluation, expected_kernels: tuple[str, ...]) -> dict[str, Any]:
     answer = evaluation.record()
     if "refused" in answer:
         raise Refused(str(answer["refused"])[:300])
+    return read_recording(answer, evaluation.board, expected_kernels)
+
+
+def read_recording(
+    answer: Mapping[str, Any], board: Board, expected_kernels: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return a recording with the board's addresses told apart, as a replaying process wants it.
+
+    Raises:
+        Refused: it is malformed, or it is not all that the device ran.
+    """
     try:
         recording = json.loads(answer["recording"])
         launches = len(recording["launches"])
-    except (KeyError, TypeError, ValueError) as exc:
+        split_arena(recording, board)
+        cubins = answer["cubins"]
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as exc:
         raise Refused(f"the recording is malformed ({type(exc).__name__})") from exc
     if expected_kernels and launches != len(expected_kernels):
         raise Refused(
             f"{launches} launches were recorded, the device ran {len(expected_kernels)}: "
             f"{', '.join(expected_kernels[:6])}"
         )
-    split_arena(recording, evaluation.board)
-    return {"recording": json.dumps(recording), "cubins": answer["cubins"]}
+    return {"recording": json.dumps(recording), "cubins": cubins}
 
 
 def split_arena(recording: dict[str, Any], board: Board) -> None:
@@ -122,18 +134,20 @@ def _start(room: Workroom, evaluation: Evaluation, recording: dict[str, Any]) ->
     small = Board(board.arena, board.layout, board.state, board.sets[:MAX_SETS], 0)
     folder = room.folder("replay")
     child = room.start_replay(folder)
-    replay = Replay(child, small, evaluation.candidate, evaluation.device, [], folder, room)
+    replay = Replay(
+        child, small, evaluation.candidate, evaluation.device, Patience(REPLAY_S),
+        folder=folder, room=room,
+    )  # fmt: skip
     message = {
         "op": "load",
-        "device": evaluation.device,
-        "arena": board.arena.token,
         "sets": [replay.describe_set(*s) for s in small.sets],
         "set_offsets": set_offsets(small),
         **recording,
     }
     try:
+        replay.attach()
         replay.ask(message, LOAD_S, Stage.PERFORMANCE)
-    except Failed:
+    except (Failed, HotloopError):
         replay.close()
         raise
     return replay

@@ -120,7 +120,7 @@ def softmax(x: Tensor, dim: int, *, log: bool = False) -> Tensor:
 
 
 def exp(x: Tensor) -> Tensor:
-    """Return exp(x) as 2 to the power of x * log2(e), in the accumulator dtype.
+    """Return the exponential of x as 2 to the power of x * log2(e), in the accumulator dtype.
 
     The hardware has the power of two only, and fast exponentials are built like this: rounding the
     product costs a relative error of |x| ulp, which libraries avoid by a longer reduction.

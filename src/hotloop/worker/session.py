@@ -17,9 +17,9 @@ import torch
 
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind, Role, Workload
 from hotloop.errors import HotloopError, ProblemError
+from hotloop.worker.board import Board
 from hotloop.worker.cases import CaseBook, cache_budget_bytes
 from hotloop.worker.device import environment
-from hotloop.worker.evaluation import Board
 from hotloop.worker.load import load_problem
 from hotloop.worker.module_host import flatten_outputs
 from hotloop.worker.reference import Draw, Reference, build_reference
@@ -140,7 +140,12 @@ class Session:
             start = time.monotonic()
             self._add_baseline(name, draw)
             log_step(f"baseline {name}", start)
-        oracle = self.baselines.get("flex") or self.baselines["eager"]
+        oracle = self.baselines.get("flex") or self.baselines.get("eager")
+        if oracle is None:
+            raise ProblemError(
+                "expected `flex` or `eager` to run, so that timed outputs can be checked, got: "
+                f"{self.missing_baselines}"
+            )
         self.timed = TimedInputs.build(reference, draw, book.cases[0], oracle)
 
     def _add_baseline(self, name: str, draw: Draw) -> None:

@@ -24,9 +24,10 @@ from hotloop.core.verdict import (
 )
 from hotloop.worker.builds import Build, Builds
 from hotloop.worker.correctness import CorrectnessStage
-from hotloop.worker.device import peaks
+from hotloop.worker.device import confirm_device, peaks
 from hotloop.worker.evaluation import Evaluation, Failed, needs_gpu
 from hotloop.worker.final import FinalTiming, time_final
+from hotloop.worker.patience import Patience
 from hotloop.worker.performance import CandidateTimer, Timing, describe_share
 from hotloop.worker.session import Session, WorkloadView
 from hotloop.worker.workroom import Workroom
@@ -35,11 +36,20 @@ CALL_TIMEOUT_S = {"cuda": 30.0, "cpu": 300.0}
 """One call. Interpreted kernels on a CPU are some 10,000 times slower."""
 
 
+_MAY_BE_THE_DEVICE = (Status.RUNTIME_ERROR, Status.TIMEOUT)
+"""A GPU that is gone looks like this from a candidate's process."""
+
+
 class Verification:
     """One candidate on its way up the ladder."""
 
     def __init__(
-        self, session: Session, room: Workroom, builds: Builds, candidate: Candidate, *,
+        self,
+        session: Session,
+        room: Workroom,
+        builds: Builds,
+        candidate: Candidate,
+        *,
         call_timeout_s: float,
     ) -> None:
         self._call_timeout_s = call_timeout_s
@@ -53,6 +63,7 @@ class Verification:
         self._isolation = room.tier
         self._checks: list[str] = []
         self._gpu_start: float | None = None
+        self._patience = Patience()
 
     def run(self, tier: Tier) -> Verdict:
         """Return the verdict.
@@ -67,8 +78,13 @@ class Verification:
             self._gpu_start = time.monotonic()
             return self._judge(tier)
         except Failed as failed:
+            if self._session.device == "cuda" and failed.status in _MAY_BE_THE_DEVICE:
+                confirm_device()
             return self._verdict(
-                tier, failed.status, failed.stage, failed.evidence.message,
+                tier,
+                failed.status,
+                failed.stage,
+                failed.evidence.message,
                 evidence=failed.evidence,
             )
 
@@ -83,15 +99,10 @@ class Verification:
     def _judge(self, tier: Tier) -> Verdict:
         session = self._session
         final = tier is Tier.FINAL
-        deterministic = True
-        cases = []
         for view in (*session.views(held_out=final), session.nominal):
             evaluation = self._start(view)
             try:
-                stage = self._check(view, evaluation, final=final)
-                deterministic &= bool(stage.deterministic)
-                cases += stage.results
-                self._correctness = Correctness(cases=tuple(cases), deterministic=deterministic)
+                self._check(view, evaluation, final=final)
                 if view is session.nominal and session.device == "cuda":
                     return self._time(evaluation, tier)
             finally:
@@ -103,11 +114,15 @@ class Verification:
     def _start(self, view: WorkloadView) -> Evaluation:
         assert self._build is not None
         start = time.monotonic()
-        evaluation = Evaluation.start(self._room, view.board, self._candidate, self._build.folder)
+        evaluation = Evaluation.start(
+            self._room, view.board, self._candidate,
+            folder=self._build.folder, patience=self._patience,
+        )  # fmt: skip
         self._isolation = str(evaluation.child.cage.tier)
         try:
             first = view.book.cases[0]
             view.board.write_state(view.book.materialise(first)[0])
+            evaluation.attach()
             evaluation.load(tuple(view.reference.loaded.init_args or ()))
         except BaseException:
             evaluation.close()
@@ -115,9 +130,7 @@ class Verification:
         self._add("load", start)
         return evaluation
 
-    def _check(
-        self, view: WorkloadView, evaluation: Evaluation, *, final: bool
-    ) -> CorrectnessStage:
+    def _check(self, view: WorkloadView, evaluation: Evaluation, *, final: bool) -> None:
         start = time.monotonic()
         stage = CorrectnessStage(evaluation)
         books = view.fresh_books() if final else iter((view.book,))
@@ -125,12 +138,17 @@ class Verification:
         try:
             stage.run(books, self._call_timeout_s)
         finally:
-            if stage.results:
-                self._correctness = Correctness(
-                    cases=tuple(stage.results), deterministic=stage.deterministic
-                )
+            self._note(stage)
             self._add("correctness", start)
-        return stage
+
+    def _note(self, stage: CorrectnessStage) -> None:
+        """Add a workload's cases to those of the workloads before it."""
+        before = self._correctness or Correctness(cases=(), deterministic=None)
+        if stage.results:
+            self._correctness = Correctness(
+                cases=(*before.cases, *stage.results),
+                deterministic=False if before.deterministic is False else stage.deterministic,
+            )
 
     def _time(self, evaluation: Evaluation, tier: Tier) -> Verdict:
         start = time.monotonic()
@@ -147,7 +165,11 @@ class Verification:
         return self._timed_verdict(tier, timer, timing, final, evaluation)
 
     def _timed_verdict(
-        self, tier: Tier, timer: CandidateTimer, timing: Timing, final: FinalTiming | None,
+        self,
+        tier: Tier,
+        timer: CandidateTimer,
+        timing: Timing,
+        final: FinalTiming | None,
         evaluation: Evaluation,
     ) -> Verdict:
         assert self._correctness is not None
@@ -159,8 +181,12 @@ class Verification:
         )
         performance = self._performance(timing, final, evaluation)
         return self._verdict(
-            tier, Status.PASSED, Stage.PERFORMANCE, "correct and timed",
-            performance=performance, mode=final.mode if final else None,
+            tier,
+            Status.PASSED,
+            Stage.PERFORMANCE,
+            "correct and timed",
+            performance=performance,
+            mode=final.mode if final else None,
         )
 
     def _performance(

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotloop import sandbox
-from hotloop.worker.children import Child, Zygote
+from hotloop.worker.children import Child
+from hotloop.worker.forking import Zygote
 
 UNPRIVILEGED_UID = 60001
 """First of a range that no distribution assigns (between login users and `nobody`); one a GPU."""

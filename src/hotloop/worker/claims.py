@@ -1,0 +1,78 @@
+"""Answers of an untrusted process, read as claims: the right types and finite numbers, or none.
+
+A candidate runs in the process that answers, so an answer may hold anything that JSON can. What is
+malformed is that process's failure (`evaluation.py` says so), never an exception of the judge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+TIMERS = ("cupti", "cuda_event")
+MAX_NAME = 120
+
+
+class MalformedAnswer(Exception):  # noqa: N818  no error of ours: what came is no answer
+    """An answer lacks a field, or the field is of another kind; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedCall:
+    """What a process says of one timed call."""
+
+    elapsed_ms: float
+    timer: str
+    kernels: tuple[str, ...]
+    """Names of the device's activities."""
+    peak_memory_bytes: int
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> TimedCall:
+        """Read an answer to a timed `call`.
+
+        Raises:
+            MalformedAnswer: it is none.
+        """
+        timer, kernels = answer.get("timer"), answer.get("kernels")
+        if timer not in TIMERS or not isinstance(kernels, list):
+            raise MalformedAnswer(f"expected a timer of {TIMERS} and a list of kernels")
+        names = tuple(str(k)[:MAX_NAME] for k in kernels)
+        peak_bytes = int(number(answer, "peak_memory_bytes"))
+        return cls(number(answer, "elapsed_ms"), timer, names, peak_bytes)
+
+
+def number(answer: Mapping[str, Any], key: str) -> float:
+    """Return a finite number of an answer.
+
+    Raises:
+        MalformedAnswer: there is none.
+    """
+    value = answer.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise MalformedAnswer(f"expected a number for {key!r}, got {type(value).__name__}")
+    if abs(value) > 1e18 or math.isnan(value):
+        raise MalformedAnswer(f"expected a finite number for {key!r}, got {value!r:.40}")
+    return float(value)
+
+
+def number_or_none(answer: Mapping[str, Any], key: str) -> float | None:
+    """Return a finite number of an answer, None where it has none."""
+    try:
+        return number(answer, key)
+    except MalformedAnswer:
+        return None
+
+
+def objects(answer: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    """Return a list of JSON objects of an answer; a missing one is empty.
+
+    Raises:
+        MalformedAnswer: it is something else.
+    """
+    value = answer.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
+        raise MalformedAnswer(f"expected a list of objects for {key!r}")
+    return value
