@@ -135,6 +135,12 @@ class Performance:
     """Ratio of medians, baseline over candidate."""
     speedup_ci: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """95 % bootstrap interval [low, high] of each ratio; final tier only."""
+    baseline_prepare_ms: Mapping[str, float] = field(default_factory=dict)
+    """Wall clock of what a baseline makes ahead (FlexAttention's block mask), where it does."""
+    speedup_with_prepare: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Ratio with both sides' work ahead spread over 1 and over 32 calls: {name: {"1": x, ...}}."""
+    host_path_reason: str | None = None
+    """Why the final tier could not replay the kernels; None when it did, or at the fast tier."""
     roofline_frac: float | None = None
     """Share of the device's bound by FLOPs or bytes, whichever is tighter."""
     tflops: float | None = None

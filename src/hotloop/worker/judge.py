@@ -53,6 +53,9 @@ class Judge:
         """Load a problem and measure its baselines."""
         room = self._workroom()
         problem = from_json(Problem, params["problem"])
+        if self._session is not None:
+            self._session.close()
+            self._session = None
         session = Session(problem, room.device, isolation=room.tier)
         first, _ = session.nominal.book.materialise(session.nominal.book.cases[0])
         signature = signature_of(session.init_args, first.inputs, first.state)

@@ -16,7 +16,7 @@ import itertools
 import math
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -185,6 +185,29 @@ def _wrong_when_timed(index: int) -> Failed:
 
 def _hack(text: str) -> Failed:
     return Failed(Status.REWARD_HACK, Stage.PERFORMANCE, Evidence(kind="clock", message=text))
+
+
+PREPARE_CALLS = (1, 32)
+"""Calls over which work done ahead is spread: once, and the layers of a model that share it."""
+
+
+def speedup_with_prepare(
+    latency_ms: float,
+    prepare_ms: float,
+    baselines_ms: Mapping[str, float],
+    baseline_prepare_ms: Mapping[str, float],
+) -> dict[str, dict[str, float]]:
+    """Return each baseline's ratio with both sides' work ahead spread over `PREPARE_CALLS`.
+
+    Baselines that do no work ahead are compared with theirs at 0.
+    """
+    ratios: dict[str, dict[str, float]] = {}
+    for name, ms in baselines_ms.items():
+        ahead_ms = baseline_prepare_ms.get(name, 0.0)
+        ratios[name] = {
+            str(n): (ms + ahead_ms / n) / (latency_ms + prepare_ms / n) for n in PREPARE_CALLS
+        }
+    return ratios
 
 
 def describe_share(flops: float | None, io_bytes: int, ms: float, peaks: dict[str, Any]) -> float:

@@ -130,6 +130,11 @@ class Session:
                 )
         return [self._other_views[w.name] for w in wanted]
 
+    def close(self) -> None:
+        """Free the buffers; only after every candidate is gone."""
+        for view in (self.nominal, *self._other_views.values()):
+            view.board.arena.close()
+
     def _prepare_timing(self) -> None:
         reference = self.reference
         book = CaseBook(reference, "timed")

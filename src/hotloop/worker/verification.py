@@ -28,7 +28,12 @@ from hotloop.worker.device import confirm_device, peaks
 from hotloop.worker.evaluation import Evaluation, Failed, needs_gpu
 from hotloop.worker.final import FinalTiming, time_final
 from hotloop.worker.patience import Patience
-from hotloop.worker.performance import CandidateTimer, Timing, describe_share
+from hotloop.worker.performance import (
+    CandidateTimer,
+    Timing,
+    describe_share,
+    speedup_with_prepare,
+)
 from hotloop.worker.session import Session, WorkloadView
 from hotloop.worker.workroom import Workroom
 
@@ -198,6 +203,8 @@ class Verification:
         latency_ms = measured.median_ms
         dtype = info.outputs[0].dtype
         useful = self._session.reference.useful_flops or info.flops
+        ahead_ms = {n: ms for n, ms in self._session.reference.prepare_ms.items() if n in baselines}
+        prepare_ms = evaluation.prepare_ms[-1] if evaluation.prepare_ms else None
         return Performance(
             latency_ms=latency_ms,
             spread_ms=measured.spread_ms,
@@ -205,11 +212,16 @@ class Verification:
             timer=measured.timer,
             l2="cold" if measured.timer != "wall" else "warm",
             wall_check_ms=timing.wall_check_ms,
-            prepare_ms=evaluation.prepare_ms[-1] if evaluation.prepare_ms else None,
+            prepare_ms=prepare_ms,
             peak_memory_bytes=timing.peak_memory_bytes,
             baselines=baselines,
             speedup={name: ms / latency_ms for name, ms in baselines.items()},
             speedup_ci=final.speedup_ci if final else {},
+            baseline_prepare_ms=ahead_ms,
+            speedup_with_prepare=speedup_with_prepare(
+                latency_ms, prepare_ms or 0.0, baselines, ahead_ms
+            ),
+            host_path_reason=final.replay_refused if final else None,
             roofline_frac=describe_share(useful, info.io_bytes, latency_ms, peaks(dtype)),
             tflops=tflops(info.flops, latency_ms) if info.flops else None,
         )
