@@ -1,6 +1,7 @@
 """Softmax over each row of a matrix: bound by memory, so one pass over the data is the aim.
 
 Run: hotloop optimize examples/row_softmax.py
+On a machine without a GPU: hotloop optimize examples/row_softmax.py --set ROWS=64
 """
 
 import torch

@@ -48,7 +48,8 @@ def test_a_budget_is_a_duration(text, seconds):
         ({"parallel": 0}, "parallel: .*1"),
         ({"language": "fortran"}, "language: .*'fortran'"),
         ({"device": "tpu"}, "device: .*'tpu'"),
-        ({"min_isolation": "T9"}, "min_isolation: .*'T9'"),
+        ({"min_isolation": "T9"}, "min_isolation: expected 'T0', 'T1' or 'T2', got 'T9'"),
+        ({"min_isolation": "T3"}, "min_isolation: .*'T3'"),
         ({"seed": -1}, "seed: .*-1"),
         ({"speed": 3}, "unknown option 'speed'; known: out, device"),
         ({"out": None}, "out is missing"),
@@ -73,3 +74,8 @@ def test_settings_do_not_change():
 
 def test_there_are_at_most_twelve():
     assert len(Settings.model_fields) <= 12
+
+
+@pytest.mark.parametrize("tier", ["T0", "T1", "T2"])
+def test_every_tier_that_the_cage_knows_can_be_asked_for(tier):
+    assert resolve({"out": "r", "min_isolation": tier}, has_gpu=False).min_isolation == tier

@@ -93,3 +93,13 @@ def test_an_uninstalled_checkout_finds_the_same_plug_ins(tmp_path):
 
     assert names(found) == names(installed)
     assert found.version == installed.version == hotloop.__version__
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["hotloop.optimize", "import hotloop.verify", "from hotloop.verify import LocalVerifier"],
+)
+def test_a_subpackage_of_the_same_name_does_not_hide_a_function(before):
+    question = f"import hotloop; {before}; print(hotloop.verify.__module__)"
+    answer = subprocess.check_output([sys.executable, "-c", question], text=True)
+    assert answer.strip() == "hotloop.api"

@@ -12,7 +12,7 @@ from typing import Unpack
 from hotloop import registry
 from hotloop.config import Settings
 from hotloop.core.candidate import Candidate, SourceFile
-from hotloop.core.event import Listener
+from hotloop.core.event import Event, Listener
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Generator
 from hotloop.core.record import from_json
@@ -28,6 +28,7 @@ from hotloop.plan import (
     plan_search,
 )
 from hotloop.report.best import BestResult, write_best
+from hotloop.store.failure import store_errors
 from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import SqliteStore
 from hotloop.verify import LocalVerifier, find_device
@@ -48,11 +49,12 @@ def run_plan(
         HotloopError: see `optimize`.
     """
     with SqliteStore(plan.folder) as store:
-        verifier = LocalVerifier(
-            plan.spec.device,
-            min_isolation=plan.config.min_isolation,
-            log_path=plan.folder / "judge.log",
-        )
+        with store_errors(plan.folder):
+            verifier = LocalVerifier(
+                plan.spec.device,
+                min_isolation=plan.config.min_isolation,
+                log_path=plan.folder / "judge.log",
+            )
         try:
             parts = Parts(
                 generator=_generator(plan.spec.generator),
@@ -65,7 +67,8 @@ def run_plan(
         finally:
             verifier.close()
         if result.passed:
-            write_best(plan.folder / BEST_FOLDER, _best(plan, store, result))
+            with store_errors(plan.folder):
+                write_best(plan.folder / BEST_FOLDER, _best(plan, store, result))
     return result
 
 
@@ -101,6 +104,7 @@ def verify(
     device: str = "auto",
     tier: str | None = None,
     min_isolation: str = DEFAULT_ISOLATION,
+    listen: Listener = lambda event: None,
     **options: Unpack[ProblemOptions],
 ) -> Verdict:
     """Judge one kernel; a bad kernel is a verdict, not an exception.
@@ -111,6 +115,7 @@ def verify(
         device: `auto`, `cuda` or `cpu`.
         tier: `fast` or `final`; by default `final` on a GPU. There is no final tier on `cpu`.
         min_isolation: `T0`, `T1` or `T2`.
+        listen: called with the `setup` event once the problem is loaded.
         **options: `settings`, `data`: see `hotloop.plan.ProblemOptions`.
 
     Raises:
@@ -124,7 +129,7 @@ def verify(
     kernel = candidate if isinstance(candidate, Candidate) else read_candidate(Path(candidate))
     verifier = LocalVerifier(where, min_isolation=min_isolation)
     try:
-        verifier.load(found)
+        listen(Event(kind="setup", payload={"info": verifier.load(found)}))
         return verifier.verify(kernel, wanted)
     finally:
         verifier.close()

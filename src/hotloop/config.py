@@ -38,7 +38,7 @@ class Settings(BaseModel):
     seed: int = Field(default=0, ge=0, lt=2**32)
     """Of the strategy; the verifier's seeds are its own and secret."""
     language: Literal["triton", "cuda"] = "triton"
-    min_isolation: Literal["T0", "T1", "T2", "T3"] = "T1"
+    min_isolation: Literal["T0", "T1", "T2"] = "T1"
     """Refuse to run candidates in anything weaker."""
     parallel: int = Field(default=2, ge=1, le=64)
     """Build lanes."""
@@ -77,5 +77,7 @@ def _describe(error: Any) -> str:
         return f"{name} is missing"
     if error["type"] == "extra_forbidden":
         return f"unknown option {name!r}; known: {', '.join(Settings.model_fields)}"
+    if error["type"] == "literal_error":
+        return f"{name}: expected {error['ctx']['expected']}, got {error['input']!r}"
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"{name}: {message[0].lower()}{message[1:]}, got {error['input']!r}"

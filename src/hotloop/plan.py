@@ -20,6 +20,7 @@ from hotloop.core.record import digest
 from hotloop.core.units import parse_duration_s
 from hotloop.errors import ConfigError
 from hotloop.problems import load_problem_spec
+from hotloop.store.sqlite import check_folder
 from hotloop.verify import find_device
 from hotloop.verify.local import choose_tier
 
@@ -105,7 +106,7 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
     """Resolve the options of `hotloop.optimize`.
 
     Raises:
-        ConfigError: an option or the problem file is wrong.
+        ConfigError: an option, the problem file or the folder is wrong.
         DeviceLost: `cuda` was asked for and there is no GPU.
         SandboxUnavailable: this machine cannot give the isolation asked for.
     """
@@ -113,6 +114,7 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
     found = find_problem(problem, device, options)
     config = _settings(found, device, options)
     choose_tier(config.min_isolation)
+    check_folder(config.out)
     registry.load(registry.STRATEGIES, config.strategy)  # an unknown name is found before any work
     data = options.get("data")
     return SearchPlan(

@@ -60,6 +60,6 @@ def _load_path(path: str) -> Any:
     module_name, _, attribute = path.partition(":")
     if not module_name or not attribute.isidentifier():
         raise ConfigError(f"expected a name or a path like pkg.mod:Attr, got {path!r}")
-    with boundary(ConfigError, f"plug-in {path!r}"):
+    with boundary(ConfigError, f"plug-in {path!r}: expected pkg.mod:Attr that can be imported"):
         module = importlib.import_module(module_name)
         return getattr(module, attribute)

@@ -190,3 +190,30 @@ def test_a_real_process_ends_with_the_code_and_one_line(folder):
 def test_help_and_version_are_done_with_0(args, capsys):
     assert main(args) == 0
     assert "hotloop" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("out", "word"), [("kernel.py", "is a file"), (".", "no hotloop run")])
+def test_a_folder_that_cannot_be_a_run_is_the_only_line(folder, capsys, out, word):
+    assert word in refuse(capsys, 2, "optimize", "good.py", "--device", "cpu", "--out", out)
+    main(["optimize", "good.py", "--device", "cpu", "--out", out])
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_missing_kernel_is_the_only_line(folder, capsys):
+    assert main(["verify", "good.py", "missing.py", "--device", "cpu"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_output_that_cannot_be_written_is_the_machines_fault(folder):
+    begun("good.py", "out")
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "hotloop", "show", "out"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert ran.returncode == 3
+    assert ran.stderr.count("\n") == 1
+    assert "stdout" in ran.stderr

@@ -162,3 +162,17 @@ def test_terminal_codes_in_a_candidates_message_are_taken_out():
     )
     assert not set(shown) & {"\x1b", "\x07", "\n", "\u202e"}
     assert "red line" in shown
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "line"),
+    [
+        ("wall", "one verification took 66 s", "stopped: wall: one verification took 66 s"),
+        ("exhausted", None, "stopped: exhausted"),
+        ("failed", "the judge ended", "stopped: failed"),  # the error itself is the last line
+    ],
+)
+def test_the_stop_line_says_what_the_reason_does_not(reason, message, line):
+    stream = io.StringIO()
+    PlainScreen(stream)(Event(kind="stopped", payload={"reason": reason, "message": message}))
+    assert stream.getvalue() == f"{line}\n"

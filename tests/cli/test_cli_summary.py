@@ -52,7 +52,7 @@ def verdict(*, device="cpu", tier=Tier.FAST, status=Status.PASSED):
     )  # fmt: skip
 
 
-def result(fast, final=None, reason=StopReason.WALL):
+def result(fast, final=None, reason=StopReason.WALL, detail=None):
     attempt = Attempt(
         id=4, action="schedule", point={}, parents=(), generator="builtin", candidate_id="c",
         verdict=fast, objective=None, started_s=0.0, finished_s=1.0,
@@ -60,7 +60,7 @@ def result(fast, final=None, reason=StopReason.WALL):
     best = 4 if fast is not None and fast.passed else None
     return RunResult(
         best_attempt_id=best, fast=fast if best else None, final=final, attempts=(attempt,),
-        spent_s=60.0, setup_s=2.0, reason=reason,
+        spent_s=60.0, setup_s=2.0, reason=reason, detail=detail,
     )  # fmt: skip
 
 
@@ -139,3 +139,9 @@ def test_a_failed_check_shows_the_rule_and_the_place():
     assert "1 of 2 calls" in text
     assert "not finite" in text
     assert "rule tile at [0, 1, 2, 3]" in text
+
+
+def test_the_effort_says_how_the_budget_went(plan):
+    assert "1 candidate in 60 s; the budget is spent\n" in summary.closing(plan, result(verdict()))
+    text = summary.closing(plan, result(verdict(), detail="one verification took 60 s"))
+    assert "the budget is spent (one verification took 60 s)" in text

@@ -59,3 +59,12 @@ def test_close_drops_what_has_not_started_and_waits_for_what_has():
 def test_no_lane_is_refused():
     with pytest.raises(ValueError, match="at least one lane"):
         Lanes(lambda candidate: None, 0)
+
+
+def test_a_wait_with_a_time_limit_says_whether_the_build_ended():
+    release = threading.Event()
+    with Lanes(lambda candidate: release.wait(5.0), 1) as lanes:
+        build = lanes.submit(CANDIDATES[0])
+        assert not build.wait(0.01)
+        release.set()
+        assert build.wait(5.0)

@@ -140,3 +140,15 @@ def test_former_handlers_come_back():
             os.kill(os.getpid(), signal.SIGINT)
         assert stop.now
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_the_first_request_does_not_wait_for_a_hanging_build(bench):
+    release = threading.Event()
+    bench.verifier.on_build = lambda candidate: release.wait(30.0)
+    timer = threading.Timer(0.05, bench.stop.request)
+    timer.start()
+    began_s = time.monotonic()
+    result = bench.run(max_candidates=1)
+    release.set()
+    assert result.reason is StopReason.INTERRUPTED
+    assert time.monotonic() - began_s < Lanes.QUIESCE_S + 1.0

@@ -161,9 +161,7 @@ class Builder:
         )
         self.nodes.append(Node(name=name, op=op, args=arg_nodes, dtype=dtype, line=7))
         function = _NUMPY[op]
-        return Expression(
-            self, name, dtype, lambda env: function(*(a.compute(env) for a in args))
-        )
+        return Expression(self, name, dtype, lambda env: function(*(a.compute(env) for a in args)))
 
     def read(self, name: str, shape: tuple[int, ...], dtype: str, *index: Any) -> Expression:
         """Add a gather from buffer `name`."""

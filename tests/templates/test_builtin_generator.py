@@ -71,9 +71,7 @@ def test_every_single_choice_gives_a_kernel():
 def test_a_point_outside_the_space_is_refused():
     info = _problems()["rowwise"]
     with pytest.raises(ValueError, match="num_warps"):
-        BuiltinGenerator().generate(
-            info, Proposal(id=0, action="schedule", point={"num_warps": 3})
-        )
+        BuiltinGenerator().generate(info, Proposal(id=0, action="schedule", point={"num_warps": 3}))
 
 
 def test_opaque_operations_and_untraced_models_are_refused():

@@ -20,27 +20,43 @@ from hotloop.worker.uncompiled_flex import (
 
 SCORE = "def score_mod(score, b, h, q_idx, kv_idx):\n    return {}\n"
 MASK = "def mask_mod(b, h, q_idx, kv_idx):\n    return {}\n"
-DOC = "buffer_seed = 3\ndef get_buffers(generator):\n" \
-      "    return {'doc': torch.randint(3, (S,), generator=generator).sort().values}\n"
+DOC = (
+    "buffer_seed = 3\ndef get_buffers(generator):\n"
+    "    return {'doc': torch.randint(3, (S,), generator=generator).sort().values}\n"
+)
 SLOPES = "def get_buffers(generator):\n    return {'slopes': torch.rand(H, generator=generator)}\n"
 
 VARIANTS = {
     "full": ("", {}),
     "causal": (MASK.format("q_idx >= kv_idx"), {"mask": lambda b, h, i, j: i >= j}),
-    "window": (MASK.format("(q_idx >= kv_idx) & (q_idx - kv_idx <= 5)"),
-               {"mask": lambda b, h, i, j: 0 <= i - j <= 5}),
-    "prefix": (MASK.format("(kv_idx < 7) | (q_idx >= kv_idx)"),
-               {"mask": lambda b, h, i, j: j < 7 or i >= j}),
-    "relative": (SCORE.format("score + (q_idx - kv_idx)"),
-                 {"score": lambda s, b, h, i, j: s + (i - j)}),
-    "alibi": (SCORE.format("score + torch.exp2(-8.0 * (h + 1) / H) * (kv_idx - q_idx)"),
-              {"score": lambda s, b, h, i, j: s + 2.0 ** (-8 * (h + 1) / 4) * (j - i)}),
-    "softcap": (SCORE.format("20.0 * torch.tanh(score / 20.0)"),
-                {"score": lambda s, b, h, i, j: 20 * math.tanh(s / 20)}),
-    "odd_rows_masked": (MASK.format("(q_idx % 2 == 0) & (q_idx >= kv_idx)"),
-                        {"mask": lambda b, h, i, j: i % 2 == 0 and i >= j}),
-    "sigmoid": ("normalize = 'sigmoid'\n" + MASK.format("q_idx >= kv_idx"),
-                {"mask": lambda b, h, i, j: i >= j, "sigmoid": True}),
+    "window": (
+        MASK.format("(q_idx >= kv_idx) & (q_idx - kv_idx <= 5)"),
+        {"mask": lambda b, h, i, j: 0 <= i - j <= 5},
+    ),
+    "prefix": (
+        MASK.format("(kv_idx < 7) | (q_idx >= kv_idx)"),
+        {"mask": lambda b, h, i, j: j < 7 or i >= j},
+    ),
+    "relative": (
+        SCORE.format("score + (q_idx - kv_idx)"),
+        {"score": lambda s, b, h, i, j: s + (i - j)},
+    ),
+    "alibi": (
+        SCORE.format("score + torch.exp2(-8.0 * (h + 1) / H) * (kv_idx - q_idx)"),
+        {"score": lambda s, b, h, i, j: s + 2.0 ** (-8 * (h + 1) / 4) * (j - i)},
+    ),
+    "softcap": (
+        SCORE.format("20.0 * torch.tanh(score / 20.0)"),
+        {"score": lambda s, b, h, i, j: 20 * math.tanh(s / 20)},
+    ),
+    "odd_rows_masked": (
+        MASK.format("(q_idx % 2 == 0) & (q_idx >= kv_idx)"),
+        {"mask": lambda b, h, i, j: i % 2 == 0 and i >= j},
+    ),
+    "sigmoid": (
+        "normalize = 'sigmoid'\n" + MASK.format("q_idx >= kv_idx"),
+        {"mask": lambda b, h, i, j: i >= j, "sigmoid": True},
+    ),
 }
 
 
@@ -156,11 +172,14 @@ def test_baselines_on_a_cpu_are_eager_only():
 
 @pytest.mark.parametrize(
     ("body", "form"),
-    [("", "full"), (MASK.format("q_idx >= kv_idx"), "causal"),
-     (MASK.format("kv_idx <= q_idx"), "causal"),
-     (MASK.format("(q_idx >= kv_idx) & (q_idx - kv_idx <= 515)"), None),
-     (MASK.format("(q_idx >= kv_idx) | (h == 1)"), None),
-     (SCORE.format("score * 2"), None)],
+    [
+        ("", "full"),
+        (MASK.format("q_idx >= kv_idx"), "causal"),
+        (MASK.format("kv_idx <= q_idx"), "causal"),
+        (MASK.format("(q_idx >= kv_idx) & (q_idx - kv_idx <= 515)"), None),
+        (MASK.format("(q_idx >= kv_idx) | (h == 1)"), None),
+        (SCORE.format("score * 2"), None),
+    ],
 )
 def test_vendor_kernels_apply_to_plain_and_causal_attention(body, form):
     loaded = attention(body, S=520, B=1, H=2)

@@ -72,8 +72,13 @@ def test_integers_in_bfloat16_are_left_out_where_sums_round():
 
 @pytest.mark.parametrize(
     "source",
-    ["torch.triu(torch.rand(8, 8))", "torch.randint(0, 2, (8, 8)).float()",
-     "torch.rand(8, 8).softmax(-1)", "(torch.rand(8, 8) > 0.5)", "torch.eye(8) * torch.rand(8, 8)"],
+    [
+        "torch.triu(torch.rand(8, 8))",
+        "torch.randint(0, 2, (8, 8)).float()",
+        "torch.rand(8, 8).softmax(-1)",
+        "(torch.rand(8, 8) > 0.5)",
+        "torch.eye(8) * torch.rand(8, 8)",
+    ],
 )
 def test_structured_inputs_keep_their_structure_under_every_profile(source):
     reference = build_reference(forward("x * 1.5 + y", source, "torch.rand(8, 8)"))
@@ -101,14 +106,20 @@ def test_profiles_outside_the_domain_are_dropped_with_a_reason():
     reference = build_reference(forward("torch.log(x + 1e-3)", "torch.rand(16, 16)"))
     assert reference.profiles == ("shipped", "positive_mean")
     assert any("normal" in n and "finite" in n for n in reference.notes)
-    reference = build_reference(forward(
-        "torch.nn.functional.binary_cross_entropy(x, y)", "torch.rand(9)", "torch.rand(9)"))
+    reference = build_reference(
+        forward("torch.nn.functional.binary_cross_entropy(x, y)", "torch.rand(9)", "torch.rand(9)")
+    )
     assert reference.profiles == ("shipped",)
 
 
 def test_ill_conditioned_profiles_are_dropped():
-    reference = build_reference(forward("(x + 1e6 * y.sign()) - 1e6 * y.sign()",
-                                        "torch.rand(16, 16) * 1e-2", "torch.rand(16, 16)"))
+    reference = build_reference(
+        forward(
+            "(x + 1e6 * y.sign()) - 1e6 * y.sign()",
+            "torch.rand(16, 16) * 1e-2",
+            "torch.rand(16, 16)",
+        )
+    )
     assert "shipped" not in reference.profiles
     assert "large" in reference.profiles
     with pytest.raises(ProblemError, match="wrong"):
@@ -143,8 +154,14 @@ def test_batch_statistics_do_not_leak_between_calls():
 
 
 def test_redraw_keeps_addresses_and_reaches_the_baseline():
-    reference = build_reference(forward("(x * y).tril() + z.sum()", "torch.rand(8, 8)",
-                                        "torch.tril(torch.rand(8, 8))", "torch.randint(9, (4,))"))
+    reference = build_reference(
+        forward(
+            "(x * y).tril() + z.sum()",
+            "torch.rand(8, 8)",
+            "torch.tril(torch.rand(8, 8))",
+            "torch.randint(9, (4,))",
+        )
+    )
     for profile in reference.profiles:
         draw = reference.draw(1, profile)
         call = reference.baseline("eager", draw)
@@ -161,12 +178,14 @@ def test_redraw_keeps_addresses_and_reaches_the_baseline():
 
 
 def test_nested_outputs_are_flattened_and_integers_stay():
-    reference = build_reference(forward(
-        "{'top': x.max(dim=1), 'rest': [x + 1, (x * 2,)]}", "torch.rand(6, 7)"))
+    reference = build_reference(
+        forward("{'top': x.max(dim=1), 'rest': [x + 1, (x * 2,)]}", "torch.rand(6, 7)")
+    )
     draw = reference.draw(1, "shipped")
     for outputs in (reference.eager(draw), reference.golden(draw)):
-        assert [tuple(o.shape) for o in outputs] == [(6, 7), (6, 7), (6,), (6,)] or \
-               [tuple(o.shape) for o in outputs] == [(6,), (6,), (6, 7), (6, 7)]
+        assert [tuple(o.shape) for o in outputs] == [(6, 7), (6, 7), (6,), (6,)] or [
+            tuple(o.shape) for o in outputs
+        ] == [(6,), (6,), (6, 7), (6, 7)]
     kinds = [o.dtype for o in reference.golden(draw)]
     assert kinds.count(torch.float64) == 3
     assert kinds.count(torch.int64) == 1
@@ -193,11 +212,13 @@ def test_forward_that_writes_into_its_arguments_gets_copies():
 
 
 def test_recurrent_modules_use_the_draw_s_parameters():
-    source = ("class Model(torch.nn.Module):\n"
-              "    def __init__(self):\n        super().__init__()\n"
-              "        self.r = torch.nn.LSTM(4, 3, batch_first=True)\n"
-              "    def forward(self, x):\n        return self.r(x)[0]\n"
-              "def get_inputs():\n    return [torch.rand(2, 5, 4)]\n")
+    source = (
+        "class Model(torch.nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.r = torch.nn.LSTM(4, 3, batch_first=True)\n"
+        "    def forward(self, x):\n        return self.r(x)[0]\n"
+        "def get_inputs():\n    return [torch.rand(2, 5, 4)]\n"
+    )
     reference = build_reference(model(source))
     draws = [reference.draw(s, "shipped") for s in (1, 2)]
     draws[1].inputs = draws[0].inputs
@@ -218,8 +239,9 @@ def test_explicit_casts_inside_forward_are_lifted_for_the_golden():
 
 def test_golden_in_blocks_equals_the_whole():
     layers = "self.l = torch.nn.Linear(48, 24); self.n = torch.nn.LayerNorm(24)"
-    reference = build_reference(forward("self.n(self.l(x)) * y", "torch.rand(10, 48)",
-                                        "torch.rand(10, 24)", init=layers))
+    reference = build_reference(
+        forward("self.n(self.l(x)) * y", "torch.rand(10, 48)", "torch.rand(10, 24)", init=layers)
+    )
     draw = reference.draw(1, "normal")
     whole, parts = reference.golden(draw), reference.golden(draw, blocks=5)
     assert torch.allclose(whole[0], parts[0], rtol=1e-12)
@@ -231,8 +253,10 @@ def test_square_products_are_split_along_the_right_argument():
     assert torch.allclose(reference.golden(draw)[0], reference.golden(draw, blocks=6)[0])
 
 
-@pytest.mark.parametrize("body", ["self.n(x)", "torch.softmax(x, 0)", "x - x.mean(0)",
-                                  "x.cumsum(0)", "x.flip(0)", "x.sum()"])
+@pytest.mark.parametrize(
+    "body",
+    ["self.n(x)", "torch.softmax(x, 0)", "x - x.mean(0)", "x.cumsum(0)", "x.flip(0)", "x.sum()"],
+)
 def test_batches_that_mix_are_never_split(body):
     reference = build_reference(forward(body, "torch.rand(8, 6)", init=NORM))
     with pytest.raises(ProblemError, match="do not fit"):
@@ -241,10 +265,14 @@ def test_batches_that_mix_are_never_split(body):
 
 @pytest.mark.parametrize(
     ("body", "word"),
-    [("x * 0", "zero everywhere"), ("x - x.mean() - (x - x.mean())", "zero"),
-     ("x * 1e-9 + 1", "same number"), ("x.sum(1, keepdim=True).expand(32, 32)", "last dimension"),
-     ("y.expand(32, 32) + 0 * x", "element of the batch"),
-     ("torch.nn.functional.dropout(x, 0.5)", "random")],
+    [
+        ("x * 0", "zero everywhere"),
+        ("x - x.mean() - (x - x.mean())", "zero"),
+        ("x * 1e-9 + 1", "same number"),
+        ("x.sum(1, keepdim=True).expand(32, 32)", "last dimension"),
+        ("y.expand(32, 32) + 0 * x", "element of the batch"),
+        ("torch.nn.functional.dropout(x, 0.5)", "random"),
+    ],
 )
 def test_degenerate_problems_say_why(body, word):
     reference = build_reference(forward(body, "torch.rand(32, 32)", "torch.rand(32)"))

@@ -67,9 +67,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _fail("stopped; the same command goes on from here", INTERRUPTED, debug)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_stdout()
         return 1
+    except OSError as error:  # what hotloop reads and writes itself has its own errors by now
+        _abandon_stdout()
+        return _fail(f"cannot write the output: {error}; check where stdout goes", 3, debug)
     return code if isinstance(code, int) else 0
+
+
+def _abandon_stdout() -> None:
+    # What could not be written must not be tried again when the interpreter ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complaint(error: Exception) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from hotloop import api
 from hotloop.cli import options, summary
+from hotloop.cli.interpreter_notice import with_interpreter_notice
 from hotloop.cli.output import Output
 from hotloop.cli.screen import open_screen
 from hotloop.cli.stopping import LoudStop
@@ -65,6 +66,7 @@ def optimize(
         output.say(line)
     stop = LoudStop()
     with interrupts(stop), open_screen(sys.stderr, os.environ) as screen:
-        result = api.run_plan(plan, listen=screen, stop=stop)
+        listen = with_interpreter_notice(plan.problem, screen)
+        result = api.run_plan(plan, listen=listen, stop=stop)
     output.result(summary.record(plan, result), summary.closing(plan, result))
     raise typer.Exit(0 if result.passed else 1)

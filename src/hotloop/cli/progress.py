@@ -12,6 +12,7 @@ from hotloop.core.attempt import Attempt
 from hotloop.core.event import Event
 from hotloop.core.problem import ProblemInfo
 from hotloop.core.verdict import Verdict
+from hotloop.engine import StopReason
 
 
 @dataclass(slots=True)
@@ -50,7 +51,7 @@ class Progress:
             case "warning":
                 self.warnings.append(payload["message"])
             case "stopped":
-                self.stopped = payload["reason"]
+                self.stopped = _stop_line(payload["reason"], payload.get("message"))
 
     def _follow(self, attempt: Attempt, phase: str | None) -> None:
         self.attempts[attempt.id] = attempt
@@ -63,3 +64,8 @@ class Progress:
     def is_timed(self) -> bool:
         """Whether the device is one on which time means something."""
         return self.info is not None and self.info.device == "cuda"
+
+
+def _stop_line(reason: str, detail: str | None) -> str:
+    # A failure's message is the error, which is shown as the command's last line.
+    return reason if detail is None or reason == StopReason.FAILED else f"{reason}: {detail}"

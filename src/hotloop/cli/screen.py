@@ -95,7 +95,7 @@ class PlainScreen:
             case "warning":
                 return f"warning: {wording.plain(payload['message'])}"
             case "stopped":
-                return f"stopped: {wording.plain(payload['reason'])}"
+                return f"stopped: {wording.plain(self._progress.stopped or '')}"
             case "budget":
                 return self._budget_line()
         return None

@@ -39,7 +39,9 @@ def closing(plan: SearchPlan, result: RunResult) -> str:
     """Return the result in one line, and below it where it lies and how to repeat it."""
     tried = sum(1 for a in result.attempts if a.verdict is not None)
     why = _WHY[result.reason]
-    effort = f"{tried} candidates in {result.spent_s:.0f} s; {why}"
+    if result.detail is not None:
+        why += f" ({result.detail})"
+    effort = f"{tried} candidate{'' if tried == 1 else 's'} in {result.spent_s:.0f} s; {why}"
     verdict = result.final or result.fast
     if not result.passed or verdict is None:
         return "\n".join((f"no kernel to report: {effort}", *_why_not(result), _go_on(plan)))
@@ -83,6 +85,7 @@ def record(plan: SearchPlan, result: RunResult) -> dict[str, Any]:
         "strategy": plan.spec.strategy,
         "seed": plan.spec.seed,
         "stop_reason": result.reason.value,
+        "stop_detail": result.detail,
         "attempts": len(result.attempts),
         "spent_s": result.spent_s,
         "setup_s": result.setup_s,

@@ -9,8 +9,13 @@ import typer
 
 from hotloop import api
 from hotloop.cli import options
+from hotloop.cli.interpreter_notice import with_interpreter_notice
 from hotloop.cli.output import Output
 from hotloop.cli.verdict_text import verdict_text
+from hotloop.cli.wording import plain
+from hotloop.core.event import Event
+from hotloop.plan import find_problem
+from hotloop.verify import find_device
 
 
 def verify(
@@ -29,15 +34,22 @@ def verify(
 ) -> None:
     """Judge CANDIDATE against PROBLEM: compile it, check its numbers, time it."""
     output = Output(as_json=json)
+
+    def listen(event: Event) -> None:
+        if event.kind == "warning":
+            output.say(f"warning: {plain(event.payload['message'])}")
+
+    kernel = api.read_candidate(candidate)
+    where = find_device(device)
+    found = find_problem(problem, where, {"settings": options.settings_of(set_), "data": data})
     output.say("loading the reference; on a GPU its baselines are timed first")
     verdict = api.verify(
-        problem,
-        candidate,
-        device=device,
+        found,
+        kernel,
+        device=where,
         tier=tier,
-        settings=options.settings_of(set_),
-        data=data,
         min_isolation=min_isolation or api.DEFAULT_ISOLATION,
+        listen=with_interpreter_notice(found, listen),
     )
     output.result(verdict, verdict_text(verdict))
     raise typer.Exit(0 if verdict.passed else 1)

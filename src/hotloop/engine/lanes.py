@@ -22,15 +22,17 @@ class Build:
         self._done = threading.Event()
         self._error: BaseException | None = None
 
-    def wait(self) -> None:
-        """Return when the build has ended.
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until the build has ended, or for `timeout_s`; return whether it has.
 
         Raises:
             InfraError: the machine was at fault; a candidate that does not compile is no error.
         """
-        self._done.wait()
+        if not self._done.wait(timeout_s):
+            return False
         if self._error is not None:
             raise self._error
+        return True
 
     def run(self, build: Callable[[Candidate], None]) -> None:
         """Run it in the calling thread; `wait` raises what it raised."""

@@ -102,6 +102,10 @@ class Meter:
         """Learn how long one verification took."""
         self._seconds[tier].append(seconds)
 
+    def longest_fast_s(self) -> float | None:
+        """Return how long this session's slowest fast verification took; None before the first."""
+        return max(self._seconds[Tier.FAST], default=None)
+
     def final_estimate_s(self) -> float:
         """Return what one final verification is expected to take."""
         if self._seconds[Tier.FINAL]:

@@ -25,6 +25,9 @@ from hotloop.engine.session import Parts, Session
 from hotloop.engine.stop import StopFlag
 from hotloop.errors import HotloopError, StoreError
 
+SLOW_FRAC = 0.5
+"""A verification that takes this much of the whole budget is named where the run stops."""
+
 
 def run_search(
     problem: Problem,
@@ -49,7 +52,7 @@ def run_search(
     parts.store.begin(spec, problem)
     stored = stored_result(parts.store, spec)
     if stored is not None:
-        listen(Event(kind="stopped", payload={"reason": stored.reason}))
+        listen(Event(kind="stopped", payload={"reason": stored.reason, "message": stored.detail}))
         return stored
     reporter = Reporter(parts.store, listen)
     began_s = clock()
@@ -67,8 +70,9 @@ def run_search(
     )
     with meter:
         reason = _run(session)
-    reporter.stopped(reason, spec.budget)
-    return collect(parts.store, reason)
+    detail = _overrun(session) if reason is StopReason.WALL else None
+    reporter.stopped(reason, spec.budget, message=detail)
+    return collect(parts.store, reason, detail)
 
 
 def _run(session: Session) -> StopReason:
@@ -111,3 +115,13 @@ def _search(session: Session, lanes: Lanes) -> StopReason:
         outcomes.conclude(pending.attempt, verdict)
         pipeline.pop()
     return reason
+
+
+def _overrun(session: Session) -> str | None:
+    """Say what used up a budget that gave room to one verification or none."""
+    limit_s, longest_s = session.spec.budget.wall_s or 0.0, session.meter.longest_fast_s()
+    if longest_s is None:
+        return "before a verification could start"
+    if longest_s < SLOW_FRAC * limit_s:
+        return None
+    return f"one verification took {longest_s:.0f} s of a budget of {limit_s:.0f} s"

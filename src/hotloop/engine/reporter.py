@@ -58,7 +58,7 @@ class Reporter:
         self.tell("warning", message=message)
 
     def stopped(self, reason: str, budget: Budget, message: str | None = None) -> None:
-        """The session ended."""
+        """The session ended; `message` says what the reason does not."""
         note = {"reason": reason, "budget": to_json(budget), "message": message}
         self._store.note("stopped", note)
-        self.tell("stopped", reason=reason)
+        self.tell("stopped", reason=reason, message=message)

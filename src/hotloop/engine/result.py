@@ -44,6 +44,8 @@ class RunResult:
     setup_s: float
     """Wall seconds that all sessions took to load the problem."""
     reason: StopReason
+    detail: str | None = None
+    """What the reason alone does not say."""
 
     @property
     def passed(self) -> bool:
@@ -70,7 +72,7 @@ def stored_finals(store: Store) -> dict[str, Verdict]:
     }
 
 
-def collect(store: Store, reason: StopReason) -> RunResult:
+def collect(store: Store, reason: StopReason, detail: str | None = None) -> RunResult:
     """Return the result that the journal amounts to."""
     attempts = tuple(store.attempts())
     finals = stored_finals(store)
@@ -83,6 +85,7 @@ def collect(store: Store, reason: StopReason) -> RunResult:
         spent_s=store.spent_s(),
         setup_s=sum(float(note["setup_s"]) for note in store.notes("setup")),
         reason=reason,
+        detail=detail,
     )
 
 
@@ -119,7 +122,7 @@ def stored_result(store: Store, spec: RunSpec) -> RunResult | None:
         StopReason.WALL: _within(spec.budget.wall_s, former.wall_s),
         StopReason.CANDIDATES: _within(spec.budget.max_candidates, former.max_candidates),
     }
-    return collect(store, reason) if over.get(reason, False) else None
+    return collect(store, reason, stops[-1]["message"]) if over.get(reason, False) else None
 
 
 def _within(asked: float | None, former: float | None) -> bool:

@@ -12,14 +12,17 @@ from hotloop.problems.kernelbench import (
     load_kernelbench,
 )
 from hotloop.problems.settings import parse_settings
+from hotloop.problems.small_sizes import count_elements, suggest_small_sizes
 from hotloop.problems.spec import describe_sizes, load_problem_spec
 
 __all__ = [
     "KernelBenchEntry",
+    "count_elements",
     "describe_sizes",
     "is_kernelbench_name",
     "list_kernelbench",
     "load_kernelbench",
     "load_problem_spec",
     "parse_settings",
+    "suggest_small_sizes",
 ]

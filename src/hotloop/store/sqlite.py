@@ -49,7 +49,9 @@ class SqliteStore:
         """
         self.folder = folder
         self._mutex = threading.RLock()
-        _prepare_folder(folder)
+        check_folder(folder)
+        with store_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
         self._held = FolderLock(folder)
         try:
             with store_errors(folder):
@@ -188,11 +190,18 @@ class SqliteStore:
                 raise
 
 
-def _prepare_folder(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise ForeignRun(f"{folder} is a file; --out wants a new or an existing run folder")
+def check_folder(folder: Path) -> None:
+    """Check, without writing, that a run may live in the folder; it need not exist.
+
+    Raises:
+        ForeignRun: it is a file, or holds other things than a run.
+        StoreError: it cannot be read.
+    """
     with store_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.exists():
+            return
+        if not folder.is_dir():
+            raise ForeignRun(f"{folder} is a file; --out wants a new or an existing run folder")
         names = {entry.name for entry in folder.iterdir()}
     if JOURNAL_FILE not in names and names - {LOCK_FILE}:
         raise ForeignRun(

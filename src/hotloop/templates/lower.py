@@ -231,6 +231,7 @@ class Lowering:
             return float(node.attrs["value"])
         return self.number(node.args[0]) if node.op == "cast" else None
 
+
 _LEVEL_NAMES = {
     Level.PROGRAM: "one",
     Level.ROW: "row",

@@ -97,9 +97,7 @@ def _division(lowering: Lowering, node: Node, symbol: str, function: str) -> Val
         return lowering.combine(form, operands, node.name)
     operands = [lowering.operand(a, "int") for a in node.args]
     if lowering.is_nonnegative(node.args[0]) and lowering.is_nonnegative(node.args[1]):
-        form = Form(
-            text=f"{{0}} {symbol} {{1}}", binding=MULTIPLY, operands=MULTIPLY, right=UNARY
-        )
+        form = Form(text=f"{{0}} {symbol} {{1}}", binding=MULTIPLY, operands=MULTIPLY, right=UNARY)
     else:
         form = Form(text=f"{function}({{0}}, {{1}})", calls=(function,))
     return lowering.combine(form, operands, node.name)
@@ -125,7 +123,6 @@ def _clamp_ends(node: Node) -> tuple[Arg, Arg]:
             arg = Arg(value=node.attrs.get(name))
         ends.append(arg)
     return ends[0], ends[1]
-
 
 
 RULES: dict[str, Callable[[Lowering, Node], Value]] = {

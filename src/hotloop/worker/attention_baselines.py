@@ -92,7 +92,12 @@ class AttentionBaselines:
             self._reference.prepare_ms[name] = elapsed_ms
         fast = baselines.compiled(flex_attention, name)
         return lambda: fast(
-            q, k, v, score_mod=mods.score_mod, block_mask=block_mask, scale=mods.scale,
+            q,
+            k,
+            v,
+            score_mod=mods.score_mod,
+            block_mask=block_mask,
+            scale=mods.scale,
             enable_gqa=q.shape[1] != k.shape[1],
         )
 
@@ -121,7 +126,11 @@ class AttentionBaselines:
         def call() -> Any:
             with sdpa_kernel(_VENDOR[name]):
                 return scaled_dot_product_attention(
-                    q, k, v, is_causal=causal, scale=self._reference.mods.scale,
+                    q,
+                    k,
+                    v,
+                    is_causal=causal,
+                    scale=self._reference.mods.scale,
                     enable_gqa=q.shape[1] != k.shape[1],
                 )
 

@@ -143,9 +143,11 @@ def visible_frac(mods: Mods, shape: tuple[int, int, int, int], device: torch.dev
         grid = Grid.ranges(
             device, (bs.start, bs.stop), (hs.start, hs.stop), (qs.start, qs.stop), (0, keys)
         )
-        kept += float(over_grid(mods.mask_mod, grid).expand(
-            bs.stop - bs.start, hs.stop - hs.start, qs.stop - qs.start, keys
-        ).sum(dtype=torch.int64))
+        kept += float(
+            over_grid(mods.mask_mod, grid)
+            .expand(bs.stop - bs.start, hs.stop - hs.start, qs.stop - qs.start, keys)
+            .sum(dtype=torch.int64)
+        )
     return kept / (batch * heads * rows * keys)
 
 

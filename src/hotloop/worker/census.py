@@ -14,11 +14,33 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "mv", "dot", "convolution", "linear"})
 CONVOLUTIONS = frozenset({"convolution", "_convolution", "cudnn_convolution"})
-MOVES = frozenset({
-    "view", "_unsafe_view", "reshape", "t", "transpose", "permute", "expand", "unsqueeze",
-    "squeeze", "clone", "contiguous", "slice", "select", "cat", "stack", "split", "as_strided",
-    "alias", "detach", "_reshape_alias", "triu", "tril", "unbind",
-})
+MOVES = frozenset(
+    {
+        "view",
+        "_unsafe_view",
+        "reshape",
+        "t",
+        "transpose",
+        "permute",
+        "expand",
+        "unsqueeze",
+        "squeeze",
+        "clone",
+        "contiguous",
+        "slice",
+        "select",
+        "cat",
+        "stack",
+        "split",
+        "as_strided",
+        "alias",
+        "detach",
+        "_reshape_alias",
+        "triu",
+        "tril",
+        "unbind",
+    }
+)
 ASSERTING = frozenset({"binary_cross_entropy", "multinomial", "bernoulli"})
 """Operations that check their arguments' range with a device-side assertion."""
 
@@ -31,9 +53,7 @@ class Census(TorchDispatchMode):
         self.names: set[str] = set()
         self.seeded = False
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Record `func` and run it unchanged."""
         self.names.add(func.overloadpacket.__name__)
         self.seeded |= torch.Tag.nondeterministic_seeded in func.tags

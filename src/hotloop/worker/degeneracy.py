@@ -25,9 +25,7 @@ ROWS = 1 << 14
 """Rows that the per-row test looks at."""
 
 
-def degenerate_reasons(
-    reference: ModelReference, draw: Draw, eager: Outputs
-) -> tuple[str, ...]:
+def degenerate_reasons(reference: ModelReference, draw: Draw, eager: Outputs) -> tuple[str, ...]:
     """Return the reasons found on the nominal draw; empty when it may be ranked."""
     reasons = []
     if _random_inside(reference, draw):

@@ -45,21 +45,30 @@ def _dot(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _sum(
-    x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *,
+    x: Tensor,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
     return _cast(sequential.total(x, dim or [], keepdim=keepdim), x, dtype)
 
 
 def _mean(
-    x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *,
+    x: Tensor,
+    dim: Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
     return _cast(sequential.mean(x, dim or [], keepdim=keepdim), x, dtype)
 
 
 def _var(
-    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None,
+    x: Tensor,
+    dim: Sequence[int] | None = None,
+    *,
+    correction: float | None = None,
     keepdim: bool = False,
 ) -> Tensor:
     correction = 1 if correction is None else correction
@@ -127,11 +136,20 @@ RULES: dict[Any, Callable[..., Any]] = {
 }
 
 _DECOMPOSED_NAMES = (
-    "native_layer_norm.default", "native_group_norm.default", "native_batch_norm.default",
-    "cudnn_batch_norm.default", "_native_batch_norm_legit.default",
-    "_native_batch_norm_legit.no_stats", "_batch_norm_with_update.default",
-    "_fused_rms_norm.default", "logsumexp.default", "linalg_vector_norm.default",
-    "norm.ScalarOpt_dim", "norm.Scalar", "mse_loss.default", "smooth_l1_loss.default",
+    "native_layer_norm.default",
+    "native_group_norm.default",
+    "native_batch_norm.default",
+    "cudnn_batch_norm.default",
+    "_native_batch_norm_legit.default",
+    "_native_batch_norm_legit.no_stats",
+    "_batch_norm_with_update.default",
+    "_fused_rms_norm.default",
+    "logsumexp.default",
+    "linalg_vector_norm.default",
+    "norm.ScalarOpt_dim",
+    "norm.Scalar",
+    "mse_loss.default",
+    "smooth_l1_loss.default",
     "huber_loss.default",
 )
 
@@ -156,9 +174,7 @@ class BlockedSequential(TorchDispatchMode):
         super().__init__()
         self.replaced = 0
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run `func`, or what a simple kernel does in its place."""
         kwargs = kwargs or {}
         floating = bool(args) and isinstance(args[0], Tensor) and args[0].dtype.is_floating_point

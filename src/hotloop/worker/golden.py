@@ -45,9 +45,7 @@ def widen(value: Any) -> Any:
 class Widen(TorchDispatchMode):
     """Lifts every operation to float64: explicit casts, new tensors, captured constants."""
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run `func` with float64 in place of narrower types."""
         kwargs = dict(kwargs or {})
         if kwargs.get("dtype") in _NARROW:
@@ -114,8 +112,7 @@ def batched_inputs(
     if n < 2 or any(o.shape[0] != n for o in outputs):
         return None
     fitting = tuple(
-        i for i, x in enumerate(inputs)
-        if isinstance(x, Tensor) and x.dim() > 0 and x.shape[0] == n
+        i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.dim() > 0 and x.shape[0] == n
     )
     choices = [fitting, *((i,) for i in fitting if len(fitting) > 1)]
     return next((c for c in choices if c and _separable(run, inputs, outputs, c)), None)

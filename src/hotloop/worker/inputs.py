@@ -32,12 +32,42 @@ LARGE_SCALES = (64.0, 32.0, 16.0, 8.0)
 
 _SOURCES = {"rand": "uniform", "rand_like": "uniform", "randn": "normal", "randn_like": "normal"}
 _FILLS = {"uniform_", "normal_"}
-_AFFINE = frozenset({
-    "mul", "__mul__", "__rmul__", "add", "__add__", "__radd__", "sub", "__sub__", "__rsub__",
-    "rsub", "div", "__truediv__", "true_divide", "neg", "__neg__", "to", "float", "half",
-    "bfloat16", "double", "contiguous", "clone", "detach", "cuda", "cpu", "requires_grad_",
-    "mul_", "add_", "sub_", "div_", "view", "reshape",
-})
+_AFFINE = frozenset(
+    {
+        "mul",
+        "__mul__",
+        "__rmul__",
+        "add",
+        "__add__",
+        "__radd__",
+        "sub",
+        "__sub__",
+        "__rsub__",
+        "rsub",
+        "div",
+        "__truediv__",
+        "true_divide",
+        "neg",
+        "__neg__",
+        "to",
+        "float",
+        "half",
+        "bfloat16",
+        "double",
+        "contiguous",
+        "clone",
+        "detach",
+        "cuda",
+        "cpu",
+        "requires_grad_",
+        "mul_",
+        "add_",
+        "sub_",
+        "div_",
+        "view",
+        "reshape",
+    }
+)
 
 
 class Provenance(TorchFunctionMode):
@@ -47,9 +77,7 @@ class Provenance(TorchFunctionMode):
         super().__init__()
         self._seen: dict[int, tuple[Tensor, int, str]] = {}
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run `func` and note the law of its result."""
         name = getattr(func, "__name__", "")
         law = self._law(name, args, kwargs or {})
@@ -115,8 +143,7 @@ def draw_inputs(
         values = get_inputs()
     if not isinstance(values, (list, tuple)):
         raise ProblemError(
-            f"get_inputs() should return a list of forward's arguments, "
-            f"got {type(values).__name__}"
+            f"get_inputs() should return a list of forward's arguments, got {type(values).__name__}"
         )
     sources = tuple(provenance.source(v) for v in values)
     return tuple(_place(v, device, dtype) for v in values), sources

@@ -207,8 +207,10 @@ class ModelReference(Reference):
         second = state_of(self._runner.build(NOMINAL_SEED + 1))
         parameters = {name for name, _ in self._runner.model.named_parameters()}
         return frozenset(
-            name for name, value in first.items()
-            if value.dtype.is_floating_point and torch.equal(value, second[name])
+            name
+            for name, value in first.items()
+            if value.dtype.is_floating_point
+            and torch.equal(value, second[name])
             and (name in parameters or name.rpartition(".")[2] in inputs.RUNNING_STATISTICS)
         )
 

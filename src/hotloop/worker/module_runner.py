@@ -78,9 +78,7 @@ class ModuleRunner:
                     f"forward should return tensors, got a {type(leaf).__name__} among its results"
                 )
             leaf = leaf.detach()
-            outputs.append(
-                leaf.clone() if leaf.untyped_storage().data_ptr() in arguments else leaf
-            )
+            outputs.append(leaf.clone() if leaf.untyped_storage().data_ptr() in arguments else leaf)
         if not outputs:
             raise ProblemError("forward should return at least one tensor, got none")
         return tuple(outputs)

@@ -101,9 +101,7 @@ def mean(x: Tensor, dims: Sequence[int], *, keepdim: bool = False) -> Tensor:
     return total(x, dims, keepdim=keepdim) / reduced_count(x, dims)
 
 
-def variance(
-    x: Tensor, dims: Sequence[int], correction: float, *, keepdim: bool = False
-) -> Tensor:
+def variance(x: Tensor, dims: Sequence[int], correction: float, *, keepdim: bool = False) -> Tensor:
     """Return the two-pass variance over `dims` in the accumulator dtype."""
     centred = x.to(compute_dtype(x.dtype)) - mean(x, dims, keepdim=True)
     squares = total(centred.square_(), dims, keepdim=keepdim)
@@ -139,9 +137,7 @@ def reduced_count(x: Tensor, dims: Sequence[int]) -> int:
     return math.prod(x.shape[d] for d in axes)
 
 
-def convolution(
-    x: Tensor, weight: Tensor, bias: Tensor | None, *rest: object
-) -> Tensor:
+def convolution(x: Tensor, weight: Tensor, bias: Tensor | None, *rest: object) -> Tensor:
     """Return `aten.convolution` with input channels accumulated in turn.
 
     `rest` is stride, padding, dilation, transposed, output padding, groups. Grouped convolutions
@@ -157,8 +153,10 @@ def convolution(
     for c in range(0, x.shape[1], _channel_step(x, weight)):
         stop = c + _channel_step(x, weight)
         part = plain(
-            x[:, c:stop].to(wide), weight.narrow(axis, c, min(stop, x.shape[1]) - c).to(wide),
-            None, *rest,
+            x[:, c:stop].to(wide),
+            weight.narrow(axis, c, min(stop, x.shape[1]) - c).to(wide),
+            None,
+            *rest,
         )
         out = part if out is None else out.add_(part)
     assert out is not None

@@ -70,13 +70,19 @@ class Workroom:
 
     def start_candidate(self, folder: Path, arena_fd: int | None) -> Child:
         """Fork a candidate process that may use the GPU."""
-        return Child(self._runs, "candidate", self.candidate_cage(folder),
-                     env=self.environment(folder), arena_fd=arena_fd)
+        return Child(
+            self._runs,
+            "candidate",
+            self.candidate_cage(folder),
+            env=self.environment(folder),
+            arena_fd=arena_fd,
+        )
 
     def start_replay(self, folder: Path) -> Child:
         """Fork a process that replays recorded launches on the GPU."""
-        return Child(self._runs, "replay", self.candidate_cage(folder),
-                     env=self.environment(folder))
+        return Child(
+            self._runs, "replay", self.candidate_cage(folder), env=self.environment(folder)
+        )
 
     def start_lane(self, folder: Path) -> Child:
         """Fork a compile lane: no GPU."""
@@ -110,13 +116,16 @@ class Workroom:
             env["CUDA_VISIBLE_DEVICES"] = self._gpu.uuid
         return env
 
-    def _cage(
-        self, folder: Path, *, gpu: int | None, limits: sandbox.Limits
-    ) -> sandbox.CageSpec:
+    def _cage(self, folder: Path, *, gpu: int | None, limits: sandbox.Limits) -> sandbox.CageSpec:
         # Packages named by PYTHONPATH, never the current folder: the problem may lie there.
         packages = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
         paths = sandbox.default_paths(gpu, extra_read=[os.path.abspath(p) for p in packages])
         return sandbox.CageSpec(
-            tier=sandbox.Tier(self.tier), work_dir=str(folder), read_paths=paths.read,
-            write_paths=paths.write, gpu=gpu, drop_uid=self._uid, limits=limits,
+            tier=sandbox.Tier(self.tier),
+            work_dir=str(folder),
+            read_paths=paths.read,
+            write_paths=paths.write,
+            gpu=gpu,
+            drop_uid=self._uid,
+            limits=limits,
         )

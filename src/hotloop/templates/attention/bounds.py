@@ -127,5 +127,3 @@ def scalar_nodes(region: Region) -> list[str]:
 def _in_parentheses(text: str) -> str:
     is_call = text.startswith("tl.") and text.endswith(")")
     return text if text.isidentifier() or is_call else f"({text})"
-
-

@@ -54,9 +54,7 @@ def _outer_mask(score: ScalarGraph) -> tuple[str, bool, str] | None:
     return None
 
 
-def _with_condition(
-    mask: Graph | None, source: Graph, condition: str, *, is_kept: bool
-) -> Graph:
+def _with_condition(mask: Graph | None, source: Graph, condition: str, *, is_kept: bool) -> Graph:
     """Return `mask` and `condition` of graph `source` (negated unless `is_kept`) as one mask."""
     moved = without_dead_nodes(replace(source, outputs=(condition,)))
     taken = {n.name for n in mask.nodes} if mask is not None else set()

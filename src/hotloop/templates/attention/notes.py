@@ -48,4 +48,3 @@ def _mask_note(plan: AttentionPlan, tiles: str) -> str:
         "ranges": "skipped and full tiles by ranges that prepare() finds",
         "lists": "skipped and full tiles by lists that prepare() makes",
     }[tiles]
-

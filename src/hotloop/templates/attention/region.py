@@ -71,9 +71,7 @@ class RegionFinder:
             chosen = intersect(
                 self._arg(args[0], negated=False), self._arg(args[1], negated=negated)
             )
-            other = intersect(
-                self._arg(args[0], negated=True), self._arg(args[2], negated=negated)
-            )
+            other = intersect(self._arg(args[0], negated=True), self._arg(args[2], negated=negated))
             return unite(chosen, other)
         if node.op == "constant":
             return EVERYTHING if bool(node.attrs["value"]) != negated else NOTHING

@@ -126,9 +126,7 @@ def _sizes(product: Node, a: View, b: View) -> tuple[Operand, Operand, int, int,
     return first, second, math.prod(lead), a.shape[-2], N, K
 
 
-def _merge(
-    product: Node, shape: tuple[int, ...], strides: tuple[int, ...]
-) -> tuple[int, int]:
+def _merge(product: Node, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
     """Return extent and stride of dimensions taken as one."""
     kept = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     for (_, outer), (n, inner) in zip(kept, kept[1:], strict=False):

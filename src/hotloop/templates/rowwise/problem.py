@@ -159,9 +159,7 @@ def _target_shape(problem: RowProblem, node: Node) -> tuple[int, ...]:
     return node.shape
 
 
-def _expand(
-    problem: RowProblem, view: View, node: Node, target: Sequence[int]
-) -> View:
+def _expand(problem: RowProblem, view: View, node: Node, target: Sequence[int]) -> View:
     if node.op in ("layer_norm", "rms_norm") and len(view.shape) < len(problem.shape):
         target = problem.shape
     expanded = view.broadcast(target)
