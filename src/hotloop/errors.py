@@ -6,6 +6,21 @@
     +- ProblemError            the reference or its inputs are broken; never the candidate's fault
     |  +- UnsupportedOp        an operation that cannot be traced or lowered; names it and its line
     +- ProviderError           a model call failed
+    |  +- AuthError            the endpoint does not accept the key
+    |  +- UnknownModel         the endpoint has no such model, or is no such endpoint
+    |  +- RateLimited          too many calls; says when to come again
+    |  +- QuotaExhausted       the account has no credit left
+    |  +- ContextOverflow      the prompt does not fit the model's context
+    |  +- RequestRejected      the endpoint does not accept the request as it is
+    |  +- Refused              a filter blocked the prompt
+    |  +- EndpointDown         unreachable, broken off, silent, or at fault itself
+    |  +- BadReply             the answer is not what the protocol says
+    |  +- ReplyTooLong         the answer is larger than anybody needs
+    |  +- DeadlinePassed       the call's time is over
+    |  +- Cancelled            the caller gave the call up
+    |  +- NotRecorded          a recording holds no answer for this call
+    |  +- SentTwice            a call was sent twice without an answer; not sent again
+    +- Pending                 an answer from outside is awaited; exit code 4
     +- InfraError              the machine is at fault: retried, never scored, never shown
     |  +- DeviceLost           no GPU, or it stopped answering
     |  +- WorkerDied           a judge or zygote ended without an answer
@@ -53,6 +68,87 @@ class UnsupportedOp(ProblemError):
 
 class ProviderError(HotloopError):
     """A model call failed in a way that is not the candidate's fault."""
+
+
+class AuthError(ProviderError):
+    """The endpoint does not accept the key."""
+
+    exit_code = 2
+
+
+class UnknownModel(ProviderError):
+    """The endpoint knows no such model, or the URL leads to no such endpoint."""
+
+    exit_code = 2
+
+
+class RateLimited(ProviderError):
+    """The endpoint asks to wait."""
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        """Seconds that the endpoint asked for; None where it did not say."""
+
+
+class QuotaExhausted(ProviderError):
+    """The account behind the key has no credit left; waiting does not help."""
+
+
+class ContextOverflow(ProviderError):
+    """The prompt and the answer's cap do not fit the model's context."""
+
+
+class RequestRejected(ProviderError):
+    """The endpoint does not accept the request as it is."""
+
+    def __init__(self, message: str, *, parameter: str | None = None) -> None:
+        super().__init__(message)
+        self.parameter = parameter
+        """The parameter that the endpoint objects to, where it names one."""
+
+
+class Refused(ProviderError):
+    """A filter of the provider blocked the prompt: there is no answer."""
+
+
+class EndpointDown(ProviderError):
+    """The source of answers is unreachable, broke off, fell silent, or reports its own fault."""
+
+
+class BadReply(ProviderError):
+    """The endpoint answered something that is not the protocol it should speak."""
+
+
+class ReplyTooLong(ProviderError):
+    """The answer is larger than any kernel needs; it was cut off and thrown away."""
+
+
+class DeadlinePassed(ProviderError):
+    """No answer within the time that the call had."""
+
+
+class Cancelled(ProviderError):
+    """The caller gave the call up while it was under way."""
+
+
+class NotRecorded(ProviderError):
+    """The recording holds no answer for this call: it ends here."""
+
+
+class SentTwice(ProviderError):
+    """A call was sent twice and neither sending was answered or failed; it is given up."""
+
+
+class Pending(HotloopError):
+    """An answer from outside is awaited, and the caller did not want to wait for it."""
+
+    exit_code = 4
+
+    def __init__(self, message: str, *, waiting: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.waiting = waiting
+        """The files to be answered."""
 
 
 class InfraError(HotloopError):

@@ -146,8 +146,11 @@ class Model(Protocol):
             Pending: the answer comes from outside and the caller did not want to wait.
         """
 
+    def cancel(self, key: CallKey) -> None:
+        """Give up the call of this key: its `complete` raises `Cancelled`. Else do nothing."""
+
     def close(self) -> None:
-        """End connections. Idempotent."""
+        """Give up every call and end connections. Idempotent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

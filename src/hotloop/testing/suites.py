@@ -7,7 +7,8 @@
 A plug-in that passes its suite works with the loop.
 """
 
+from hotloop.testing.model_suite import ModelSuite
 from hotloop.testing.store_suite import StoreSuite
 from hotloop.testing.strategy_suite import StrategySuite
 
-__all__ = ["StoreSuite", "StrategySuite"]
+__all__ = ["ModelSuite", "StoreSuite", "StrategySuite"]

@@ -1,0 +1,196 @@
+"""A folder that an agent or a person answers: `dir:PATH`.
+
+`ID.prompt.md` is answered by `ID.reply.md`, written under another name and renamed. The id names
+the call and the prompt's content, so that a reply to anything else is never taken for this one's,
+and a reply that is already there counts when the same run goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from hotloop.core.model import CallKey, Finish, Prompt, Reply
+from hotloop.errors import (
+    BadReply,
+    ConfigError,
+    DeadlinePassed,
+    EndpointDown,
+    Pending,
+    ReplyTooLong,
+)
+from hotloop.llm.cancelling import CallsUnderWay, Token
+from hotloop.llm.retry import Deadline
+from hotloop.llm.thinking import split_thinking
+
+POLL_S = 0.2
+MAX_REPLY_BYTES = 4_000_000
+WHO_FILE = "model.txt"
+"""One line, if it is there: who answers in this folder. Kept with each reply."""
+
+_GUIDE_FILE = "README.md"
+_GUIDE = """\
+# Prompts to be answered
+
+For each `ID.prompt.md` write the answer to a file of another name in this folder, then rename it
+to `ID.reply.md` (so that nobody reads half an answer). Put the code into one fenced block. Who
+answers may say so in one line of `model.txt`.
+"""
+
+
+class DirectoryModel:
+    """Writes each prompt to a folder and awaits the reply there."""
+
+    paid = False
+
+    def __init__(self, folder: Path, *, wait: bool = True, poll_s: float = POLL_S) -> None:
+        """Create the folder where it does not exist.
+
+        Args:
+            folder: where prompts and replies lie.
+            wait: whether `complete` waits; else it raises `Pending` when there is no reply yet.
+            poll_s: seconds between two looks.
+
+        Raises:
+            ConfigError: it is no folder, or cannot be written.
+        """
+        self.name = f"dir:{folder}"
+        self._folder = folder
+        self._wait = wait
+        self._poll_s = poll_s
+        self._under_way = CallsUnderWay()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if not (folder / _GUIDE_FILE).exists():
+                _write_whole(folder / _GUIDE_FILE, _GUIDE)
+        except OSError as exc:
+            raise ConfigError(
+                f"{self.name}: expected a folder that can be written, got {exc.strerror}; "
+                "make it one or name another"
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"DirectoryModel({str(self._folder)!r})"
+
+    def cancel(self, key: CallKey) -> None:
+        """Stop waiting for a reply; its prompt stays."""
+        self._under_way.cancel(key)
+
+    def close(self) -> None:
+        """Stop waiting for replies; prompts and replies stay. Idempotent."""
+        self._under_way.close()
+
+    def complete(self, prompt: Prompt, *, key: CallKey, deadline_s: float | None) -> Reply:
+        """Write the prompt and return the reply to it.
+
+        Raises:
+            Pending: there is none yet, and this model does not wait.
+            DeadlinePassed: none came in time.
+            EndpointDown: the folder has vanished or cannot be used any more.
+            Cancelled: the call was given up.
+            BadReply: the reply is not UTF-8 text.
+            ReplyTooLong: it is larger than the cap.
+        """
+        started = time.monotonic()
+        call_id = f"{key.text}-{prompt.id[:8]}"
+        reply_path = self._folder / f"{call_id}.reply.md"
+        text = self._read(reply_path)
+        if text is None:
+            prompt_path = self._folder / f"{call_id}.prompt.md"
+            self._write_prompt(prompt_path, prompt)
+            if not self._wait:
+                raise Pending(
+                    f"{self.name}: {prompt_path.name} awaits {reply_path.name}; answer it and "
+                    "give the same command again",
+                    waiting=(str(prompt_path),),
+                )
+            with self._under_way.call(key) as token:
+                text = self._await(reply_path, Deadline(deadline_s), token)
+        reasoning, answer = split_thinking(text)
+        return Reply(
+            text=answer,
+            reasoning=reasoning,
+            finish=Finish.UNKNOWN,
+            model=self._who(),
+            seconds=time.monotonic() - started,
+            raw={"file": reply_path.name},
+        )
+
+    def _await(self, path: Path, deadline: Deadline, token: Token) -> str:
+        while (text := self._read(path)) is None:
+            if deadline.has_passed():
+                raise DeadlinePassed(
+                    f"{self.name}: no {path.name} within the {deadline.seconds:.1f} s it had"
+                )
+            token.sleep(deadline.within(self._poll_s))
+        return text
+
+    def _read(self, path: Path) -> str | None:
+        try:
+            with open(path, "rb") as file:
+                data = file.read(MAX_REPLY_BYTES + 1)
+        except FileNotFoundError:
+            if not self._folder.is_dir():
+                raise self._vanished() from None
+            return None
+        except OSError as exc:
+            raise EndpointDown(f"{self.name}: {path.name} cannot be read: {exc.strerror}") from None
+        if len(data) > MAX_REPLY_BYTES:
+            raise ReplyTooLong(
+                f"{self.name}: {path.name} is longer than {MAX_REPLY_BYTES:,} bytes; shorten it"
+            )
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            raise BadReply(
+                f"{self.name}: expected {path.name} to be UTF-8 text; rewrite it"
+            ) from None
+        # An empty file is one that somebody has just created and not written yet.
+        return text if text.strip() else None
+
+    def _write_prompt(self, path: Path, prompt: Prompt) -> None:
+        if path.exists():
+            return
+        try:
+            _write_whole(path, prompt_text(prompt))
+        except OSError as exc:
+            if not self._folder.is_dir():
+                raise self._vanished() from None
+            raise EndpointDown(
+                f"{self.name}: {path.name} cannot be written: {exc.strerror}"
+            ) from None
+
+    def _who(self) -> str:
+        path = self._folder / WHO_FILE
+        try:
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            # Nobody has to say who answers.
+            return self.name
+        return lines[0].strip() if lines and lines[0].strip() else self.name
+
+    def _vanished(self) -> EndpointDown:
+        return EndpointDown(
+            f"{self.name}: the folder is gone; bring it back and give the same command again"
+        )
+
+
+def prompt_text(prompt: Prompt) -> str:
+    """Return a prompt as Markdown: a single message as it is, several with a line for each role."""
+    if len(prompt.messages) == 1:
+        return prompt.messages[0].text
+    return "\n\n".join(f"<!-- {m.role.value} -->\n\n{m.text}" for m in prompt.messages)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.tmp{os.getpid()}")
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

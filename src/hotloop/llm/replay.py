@@ -1,0 +1,97 @@
+"""A recording as a model: `replay:FILE`.
+
+Replies are found by problem, attempt and sample. Prompts may differ from those that were recorded
+(their words change with hotloop's version): that is counted, and said once at the end.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from hotloop import errors
+from hotloop.core.model import CallKey, Prompt, Reply
+from hotloop.errors import ConfigError, NotRecorded, ProviderError
+from hotloop.llm.recording import RecordedError, read_recording
+
+
+class ReplayModel:
+    """Plays the replies of a recording. Usage and cost are those of the recorded calls."""
+
+    paid = False
+
+    def __init__(self, path: Path) -> None:
+        """Read the recording.
+
+        Raises:
+            ConfigError: it cannot be used.
+        """
+        self.name = f"replay:{path}"
+        self._path = path
+        self._recording = read_recording(path)
+        self._calls = {call.key: call for call in self._recording.calls}
+        self._mutex = threading.Lock()
+        self._played: set[CallKey] = set()
+        self._differing: set[CallKey] = set()
+
+    def __repr__(self) -> str:
+        return f"ReplayModel({str(self._path)!r})"
+
+    def cancel(self, key: CallKey) -> None:
+        """Do nothing: no call takes time."""
+
+    def close(self) -> None:
+        """Do nothing: the file is read."""
+
+    def check_problem(self, problem_id: str) -> None:
+        """Refuse a problem that was not recorded.
+
+        Raises:
+            ConfigError: names the problems of the recording.
+        """
+        problems = self._recording.problems
+        if problem_id not in problems:
+            recorded = ", ".join(f"{name} ({id_})" for id_, name in sorted(problems.items()))
+            raise ConfigError(
+                f"{self.name} is a recording of {recorded or 'no problem'}, not of problem "
+                f"{problem_id}; name the recording's problem with its sizes, or another recording"
+            )
+
+    def complete(self, prompt: Prompt, *, key: CallKey, deadline_s: float | None) -> Reply:
+        """Return the recorded reply at once; the deadline does not matter.
+
+        Raises:
+            ConfigError: the recording is of another problem.
+            NotRecorded: it is of this problem, but has no such call.
+            ProviderError: the recorded call failed.
+        """
+        self.check_problem(key.problem_id)
+        call = self._calls.get(key)
+        if call is None:
+            raise NotRecorded(f"{self.name} ends before call {key.text}; nothing more to play")
+        with self._mutex:
+            self._played.add(key)
+            if call.prompt_id != prompt.id:
+                self._differing.add(key)
+        if call.error is not None:
+            raise _as_error(call.error)
+        assert call.reply is not None  # noqa: S101  a call has one or the other
+        return call.reply
+
+    def summary(self) -> str | None:
+        """Return one line about prompts that differ from the recording; None when none does."""
+        with self._mutex:
+            differing, played = len(self._differing), len(self._played)
+        if not differing:
+            return None
+        return (
+            f"{differing} of {played} prompts differ from those in {self._path}; the replies "
+            "are the recorded ones"
+        )
+
+
+def _as_error(recorded: RecordedError) -> ProviderError:
+    kind = getattr(errors, recorded.kind, None)
+    if not (isinstance(kind, type) and issubclass(kind, ProviderError)):
+        kind = ProviderError
+    return kind(recorded.message)
