@@ -135,9 +135,9 @@ def _starts(plan: AttentionPlan, space: Space) -> tuple[Point, ...]:
 def _start_tiles(plan: AttentionPlan) -> list[Point]:
     """Return tiles, warps, stages and register limits to begin with.
 
-    For 16-bit inputs and heads up to 128 these cover, within a few per cent, the best of a sweep
-    over six variants on an H200: three are enough, because the best schedule depends more on the
-    head size than on the modification.
+    For 16-bit inputs and heads up to 128 they were chosen from a sweep over six variants on an
+    H200: three are enough to begin with, because which schedule is good depends more on the head
+    size than on the modification.
     """
     spec = plan.spec
     if spec.dtype == "float32":
