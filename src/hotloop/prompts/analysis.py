@@ -1,0 +1,50 @@
+"""Read a Triton candidate for known weaknesses, by its syntax tree, without running it.
+
+Findings join the verdict in the next prompt. They are advice, never a verdict: a rule speaks only
+where the tree and the known sizes carry it, and an unusual but honest kernel may still be named.
+
+Covered: accesses without a mask where a block does not divide its size, masked loads without
+`other=` that are reduced, accumulators below float32, loops over single elements, TF32 products of
+float32 operands, tiles beyond shared memory. Not covered: block pointers and descriptors (they
+check bounds themselves), what happens outside of kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hotloop.core.problem import TensorSpec
+from hotloop.prompts.arithmetic_rules import large_tiles, low_accumulators, low_products
+from hotloop.prompts.findings import Finding
+from hotloop.prompts.kernel_syntax import read_kernels
+from hotloop.prompts.memory_rules import serial_loops, unfilled, unmasked
+from hotloop.prompts.programs import parse
+
+
+def analyse(
+    source: str, *, inputs: Sequence[TensorSpec] = (), precision: str = "as_shipped"
+) -> tuple[Finding, ...]:
+    """Return the findings of one Python file, by line; none where it does not parse.
+
+    Args:
+        source: the candidate's file.
+        inputs: tensor arguments of `forward`, in order, where they are known.
+        precision: the problem's precision policy.
+    """
+    tree = parse(source)
+    if tree is None:
+        return ()
+    dtypes = {spec.dtype for spec in inputs}
+    found: list[Finding] = []
+    try:
+        for kernel in read_kernels(tree, [spec.shape for spec in inputs]):
+            found += unmasked(kernel)
+            found += unfilled(kernel)
+            found += low_accumulators(kernel)
+            found += serial_loops(kernel)
+            found += low_products(kernel, dtypes, precision)
+            found += large_tiles(kernel, dtypes)
+    except RecursionError:  # an expression thousands of terms deep
+        return ()
+    unique = {(f.rule, f.line): f for f in found}
+    return tuple(sorted(unique.values(), key=lambda f: f.line))

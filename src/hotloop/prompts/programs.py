@@ -1,0 +1,127 @@
+"""Read a piece of Python as a kernel program: what it defines, and whether it is whole.
+
+By syntax tree only: nothing is imported or run, and nothing raises on bad input. Code that does not
+parse is still recognised by its class line, because the compiler's message about it is worth more
+than a refusal here.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import threading
+import warnings
+from dataclasses import dataclass
+
+MAX_SOURCE_CHARS = 400_000
+"""Longer code is not parsed: no kernel file is that long, and parsing takes time and stack."""
+MAX_OPEN_BRACKETS = 200
+"""Of one kind, unbalanced, in one line: the parser recurses on each."""
+
+_MODEL_LINE = re.compile(r"^class ModelNew\b", re.MULTILINE)
+_DEEP = re.compile(rf"[-+~(\[{{]{{{MAX_OPEN_BRACKETS},}}")
+_filters = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What one piece of Python holds."""
+
+    text: str
+    parses: bool
+    has_model: bool
+    """Whether it defines `class ModelNew`."""
+    has_forward: bool
+    """Whether a method `forward` of `ModelNew` returns something."""
+    has_kernel: bool
+    """Whether a function is decorated as a kernel, or CUDA source is built inline."""
+    is_cuda: bool
+    """Whether it builds CUDA source inline."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it can stand as a candidate of its own."""
+        return self.parses and self.has_model and self.has_forward and self.has_kernel
+
+
+def parse(text: str) -> ast.Module | None:
+    """Return the syntax tree, or None where there is none."""
+    if len(text) > MAX_SOURCE_CHARS or _DEEP.search(text):
+        return None
+    try:
+        # The lock: warnings.catch_warnings changes the whole process's filters.
+        with _filters, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def error_line(text: str) -> int | None:
+    """Return the line (from 1) at which the text stops being Python; None where it is Python."""
+    try:
+        with _filters, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as exc:
+        return exc.lineno or 1
+    except (ValueError, RecursionError, MemoryError):
+        return 1
+    return None
+
+
+def read_program(text: str) -> Program:
+    """Describe a piece of Python."""
+    tree = parse(text)
+    if tree is None:
+        return Program(
+            text=text,
+            parses=False,
+            has_model=_MODEL_LINE.search(text) is not None,
+            has_forward="def forward" in text,
+            has_kernel=".jit" in text or "load_inline" in text,
+            is_cuda="load_inline" in text,
+        )
+    model = next(
+        (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "ModelNew"), None
+    )
+    names = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    names |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    is_cuda = bool(names & {"load_inline"})
+    return Program(
+        text=text,
+        parses=True,
+        has_model=model is not None,
+        has_forward=model is not None and _returns(model),
+        has_kernel=is_cuda or any(is_kernel(n) for n in ast.walk(tree)),
+        is_cuda=is_cuda,
+    )
+
+
+def is_kernel(node: ast.AST) -> bool:
+    """Whether a node is a function decorated with `jit`, as Triton's and Gluon's kernels are."""
+    if not isinstance(node, ast.FunctionDef):
+        return False
+    return any(
+        dotted(d.func if isinstance(d, ast.Call) else d).endswith("jit")
+        for d in node.decorator_list
+    )
+
+
+def dotted(node: ast.AST) -> str:
+    """Return `a.b.c` for such an expression; what is no name is left out."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+def _returns(model: ast.ClassDef) -> bool:
+    """Whether `forward` can return; a model that takes it from its own base counts."""
+    for node in model.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "forward":
+            return any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node))
+    return any(dotted(base).split(".")[-1] != "Module" for base in model.bases)

@@ -1,0 +1,207 @@
+"""Render the next prompt from templates: first, ideas, repair, optimise, regenerate.
+
+Deterministic: the same data give the same text. Each prompt is complete in itself, so that a model
+needs no earlier turn. `Sees` takes parts away, so that what each of them is worth can be measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from typing import Any
+
+import jinja2
+
+from hotloop.core.verdict import Status
+from hotloop.prompts import speed, untrusted
+from hotloop.prompts.feedback import Judged, make_feedback
+from hotloop.prompts.findings import Finding
+from hotloop.prompts.memory import Memory
+from hotloop.prompts.task import (
+    Task,
+    device_lines,
+    interface_kind,
+    policy_lines,
+    shown_source,
+    size_lines,
+)
+
+MAX_FINDINGS = 4
+IDEAS = 4
+NO_MEMORY = Memory()
+
+
+class Sees(IntEnum):
+    """What a model sees of earlier attempts; each level has all of those below."""
+
+    NOTHING = 0
+    CODE = 1
+    """Its last code."""
+    EXECUTION = 2
+    """And the verdict on it, without times."""
+    PERFORMANCE = 3
+    """And times, resources and what to try."""
+    MEMORY = 4
+    """And what was tried, failed and won."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """One rendered prompt."""
+
+    text: str
+    template: str
+    """`first`, `ideas`, `repair`, `optimise`, `regenerate`."""
+    template_digest: str
+    """16 hex digits over all templates: which version of the wording made this prompt."""
+    move: str | None = None
+    """Key of the move that it asks for (`speed.Move`); None when it asks for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What prompts about an earlier attempt need."""
+
+    judged: Judged
+    findings: tuple[Finding, ...] = ()
+    """Of the static analysis of the candidate."""
+    memory: Memory = NO_MEMORY
+    sees: Sees = Sees.MEMORY
+    wants_diff: bool = False
+    """Whether the answer may be a unified diff."""
+
+
+def first_prompt(task: Task, *, idea: str | None = None, memory: Memory = NO_MEMORY) -> Prompt:
+    """Return the first prompt; with `idea`, the one that this draft is to carry out."""
+    idea_line = untrusted.one_line(idea, 1000) if idea else None
+    return _render("first", task, {"idea": idea_line, "memory": memory.lines()})
+
+
+def ideas_prompt(task: Task, *, count: int = IDEAS, memory: Memory = NO_MEMORY) -> Prompt:
+    """Return the prompt that asks for `count` ideas in words, without code."""
+    return _render("ideas", task, {"count": count, "memory": memory.lines()})
+
+
+def repair_prompt(task: Task, context: Context) -> Prompt:
+    """Return the prompt for a candidate that failed; without its code and verdict, a first one."""
+    if context.sees is Sees.NOTHING:
+        return first_prompt(task)
+    return _render("repair", task, _about(context))
+
+
+def optimise_prompt(task: Task, context: Context) -> Prompt:
+    """Return the prompt for a candidate that passed: one move that was not asked for yet."""
+    if context.sees is Sees.NOTHING:
+        return first_prompt(task)
+    move = _next_move(context) if context.sees >= Sees.PERFORMANCE else None
+    values = _about(context) | {"move": move.text if move else None}
+    return _render("optimise", task, values, move=move.key if move else None)
+
+
+def regenerate_prompt(task: Task, context: Context) -> Prompt:
+    """Return the prompt for a new design after a plateau of the candidate in `context`."""
+    if context.sees is Sees.NOTHING:
+        return first_prompt(task)
+    return _render("regenerate", task, _about(context))
+
+
+def parse_ideas(reply: str) -> list[str]:
+    """Return the ideas of a reply to `ideas_prompt`: its numbered items, one line each."""
+    ideas: list[str] = []
+    for line in untrusted.clean(reply.rsplit("</think>", 1)[-1]).split("\n"):
+        bare = line.strip().lstrip("#*- ").strip()
+        number, mark, rest = bare.partition(".") if "." in bare[:3] else bare.partition(")")
+        if mark and number.strip().isdigit() and len(number) <= 2 and rest.strip(" *"):
+            ideas.append(rest.strip(" *"))
+        elif ideas and bare:
+            ideas[-1] += f" {bare}"
+    return [untrusted.one_line(idea.replace("**", ""), 1000) for idea in ideas]
+
+
+def _next_move(context: Context) -> speed.Move | None:
+    known = speed.moves(context.judged.verdict, context.judged.info)
+    asked = context.memory.asked
+    return next((move for move in known if move.key not in asked), None)
+
+
+def _about(context: Context) -> dict[str, Any]:
+    judged, sees = context.judged, context.sees
+    feedback = make_feedback(judged)
+    passed_untold = judged.verdict.status is Status.PASSED and sees < Sees.PERFORMANCE
+    has_verdict = sees >= Sees.EXECUTION
+    return {
+        "code": _sources(judged),
+        "headline": feedback.headline if has_verdict else None,
+        "feedback": feedback.text if has_verdict and not passed_untold else None,
+        "findings": _finding_lines(context.findings) if has_verdict else [],
+        "memory": context.memory.lines() if sees >= Sees.MEMORY else [],
+        "wants_diff": context.wants_diff and judged.candidate is not None,
+        "has_code": judged.candidate is not None,
+    }
+
+
+def _sources(judged: Judged) -> list[dict[str, str]]:
+    if judged.candidate is None:
+        return []
+    return [
+        {
+            "path": untrusted.one_line(source.path, 80),
+            "block": untrusted.code(
+                source.text, "python" if source.path.endswith(".py") else "cuda"
+            ),
+        }
+        for source in judged.candidate.sources
+    ]
+
+
+def _finding_lines(findings: Sequence[Finding]) -> list[str]:
+    return [f"line {f.line}: {untrusted.one_line(f.message)}" for f in findings[:MAX_FINDINGS]]
+
+
+def _render(
+    template: str, task: Task, values: Mapping[str, Any], *, move: str | None = None
+) -> Prompt:
+    problem = task.problem
+    known: dict[str, Any] = {
+        "name": problem.name,
+        "words": problem.prompt,
+        "reference": None if problem.prompt else untrusted.code(shown_source(problem), "python"),
+        "kind": interface_kind(problem),
+        "language": task.language,
+        "buffers": [b.name for b in task.info.attention.buffers] if task.info.attention else [],
+        "sizes": size_lines(task.info),
+        "policy": policy_lines(problem.policy),
+        "device": device_lines(task.info),
+        "on_gpu": task.info.device == "cuda",
+    }
+    text = _environment().get_template(f"{template}.md.jinja").render({**known, **values})
+    return Prompt(text=_tidy(text), template=template, template_digest=template_digest(), move=move)
+
+
+def _tidy(text: str) -> str:
+    return text.strip("\n") + "\n"
+
+
+@cache
+def template_digest() -> str:
+    """Return 16 hex digits over the text of all templates."""
+    environment = _environment()
+    assert environment.loader is not None
+    names = sorted(environment.list_templates(extensions=["jinja"]))
+    texts = [environment.loader.get_source(environment, name)[0] for name in names]
+    return hashlib.sha256("\0".join([*names, *texts]).encode()).hexdigest()[:16]
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("hotloop.prompts", "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # the output is Markdown for a model, not HTML
+    )
