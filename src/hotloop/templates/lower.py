@@ -11,6 +11,7 @@ expressions broadcast without any further notation.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -38,7 +39,7 @@ _RANK = {"bool": 0, "int": 1, "float": 2}
 _FLOAT_ARITHMETIC = frozenset({"add", "sub", "mul", "neg", "abs", "minimum", "maximum", "cast"})
 
 
-class Lowering:
+class Lowering(ABC):
     """Writes the nodes of one graph. `sections` collects the statements of each level."""
 
     def __init__(self, nodes: Mapping[str, Node], names: Names) -> None:
@@ -51,9 +52,9 @@ class Lowering:
 
     # --- what a family says ---
 
+    @abstractmethod
     def leaf(self, node: Node) -> Value | None:
         """Return the value of a node that is no pointwise operation; None where it is one."""
-        raise NotImplementedError
 
     def is_exact_in_float(self, node: Node) -> bool:
         """Whether the integer `node` is exact in float32."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from typing import Any
 
 import torch
 
+from hotloop.core.statistics import interquartile_range, median
 from hotloop.core.units import s_to_ms
 from hotloop.core.verdict import Evidence, Stage, Status
 from hotloop.worker.compare import timed_gate
@@ -61,15 +61,12 @@ class Timing:
     @property
     def median_ms(self) -> float:
         """Median of the samples."""
-        return statistics.median(self.samples)
+        return median(self.samples)
 
     @property
     def spread_ms(self) -> float:
         """Interquartile range of the samples."""
-        if len(self.samples) < 4:
-            return max(self.samples) - min(self.samples)
-        low, _, high = statistics.quantiles(self.samples, n=4)
-        return high - low
+        return interquartile_range(self.samples)
 
 
 class CandidateTimer:
