@@ -1,12 +1,38 @@
-"""Attempt, Proposal, Outcome, Run: one search and its stations."""
+"""Attempt, Proposal, Written, Outcome, Run: one search and its stations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
-from hotloop.core.verdict import Verdict
+from hotloop.core.candidate import Candidate
+from hotloop.core.space import Space
+from hotloop.core.verdict import Evidence, Verdict
+
+
+class Action(StrEnum):
+    """What a proposal asks for. The first three cost no model call."""
+
+    SCHEDULE = "schedule"
+    """A point of the generator's space."""
+    START = "start"
+    """The kernel that the user began with."""
+    SWEEP = "sweep"
+    """The parent's source with other values of the tunables that it declares: `point`."""
+    DRAFT = "draft"
+    """A first kernel; `point` may hold `idea`, the number of the idea to carry out, from 0."""
+    REPAIR = "repair"
+    """The parent, which failed, mended."""
+    OPTIMISE = "optimise"
+    """The parent, which passed, made faster."""
+    REGENERATE = "regenerate"
+    """Another design than the parent's, after a plateau."""
+
+
+FREE_ACTIONS = frozenset({Action.SCHEDULE, Action.START, Action.SWEEP})
+"""Actions that cost no model call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +53,59 @@ class Proposal:
     id: int
     """Unique in the run; `tell` matches by it."""
     action: str
-    """`schedule` (a point of a generator's space); a model's actions come with the model."""
+    """An `Action`; a plug-in may have its own."""
     point: Mapping[str, Any] = field(default_factory=dict)
     parents: tuple[int, ...] = ()
     """Attempt ids this one builds on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which prompt an attempt was written from."""
+
+    template: str
+    """`first`, `repair`, `optimise`, `regenerate`, ..."""
+    template_digest: str
+    """Version of the wording: 16 hex digits."""
+    prompt_id: str
+    sees: str
+    """What of earlier attempts the prompt showed: `nothing`, `code`, `execution`, ..."""
+    move: str | None = None
+    """Key of the one change that the prompt asked for."""
+    idea: str | None = None
+    """The idea that it was to carry out, in the model's words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What writing one attempt cost. Unknown is None, never 0."""
+
+    calls: int = 0
+    tokens: int | None = 0
+    """Prompt and completion, reasoning included."""
+    usd: float | None = 0.0
+    call_s: float = 0.0
+    """Wall seconds of its model calls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a generator made of a proposal: a candidate, or the reason why there is none."""
+
+    candidate: Candidate | None = None
+    no_code: Evidence | None = None
+    """Why there is no candidate: becomes a NO_CODE verdict. Exactly one of both is set."""
+    declared: Space | None = None
+    """Tunables that the candidate declares."""
+    asked: Asked | None = None
+    """None where no model was asked."""
+    notes: tuple[str, ...] = ()
+    """What was done to read the reply, and what is wrong with its declarations."""
+    spent: Spent = Spent()
+
+    def __post_init__(self) -> None:
+        if (self.candidate is None) == (self.no_code is None):
+            raise ValueError("expected either a candidate or the reason why there is none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +116,8 @@ class Outcome:
     verdict: Verdict
     objective: float | None
     """Kernel milliseconds on a GPU; on `cpu` a static cost without a unit; None unless PASSED."""
+    declared: Space | None = None
+    """Tunables that the candidate declares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +138,12 @@ class Attempt:
     started_s: float
     """Seconds of budget spent when it was proposed."""
     finished_s: float | None
+    declared: Space | None = None
+    """Tunables that the candidate declares."""
+    asked: Asked | None = None
+    """The prompt it was written from; None where no model was asked."""
+    notes: tuple[str, ...] = ()
+    """What was done to read the reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,6 +168,9 @@ class CallJournal(Protocol):
     def state(self, key: CallKey, prompt_id: str) -> CallState:
         """Return what is known of the call of this key with this prompt."""
 
+    def prompt(self, key: CallKey) -> Prompt | None:
+        """Return the prompt that was last sent under this key; None when none was."""
+
     def intend(self, key: CallKey, prompt: Prompt) -> None:
         """Record that the call is about to be sent."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from hotloop.core.attempt import Attempt, Outcome, Proposal, RunSpec
+from hotloop.core.attempt import Attempt, Outcome, Proposal, RunSpec, Written
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.space import Space
@@ -20,6 +20,9 @@ class Generator(Protocol):
     """Proposes candidates: from templates, or by asking a model."""
 
     name: str
+    is_outside: bool
+    """Whether its answers come from outside (a folder): the clock stops while only they are
+    awaited."""
 
     def space(self, info: ProblemInfo) -> Space:
         """Return the schedules it offers for a problem.
@@ -28,15 +31,46 @@ class Generator(Protocol):
             UnsupportedOp: no kernel family covers the problem.
         """
 
-    def generate(self, info: ProblemInfo, proposal: Proposal) -> Candidate:
-        """Return the candidate of one proposal; deterministic for a template."""
+    def needs_call(self, proposal: Proposal) -> bool:
+        """Whether `generate` asks a model for this proposal: it may then take minutes."""
+
+    def generate(
+        self, info: ProblemInfo, proposal: Proposal, *, deadline_s: float | None = None
+    ) -> Written:
+        """Carry out one proposal; deterministic for a template.
+
+        Safe to call from several threads for proposals that need a call. The same proposal of a
+        run that goes on gets the same prompt, and a reply that was paid for is not asked for again.
+
+        Args:
+            info: the problem as the judge found it.
+            proposal: what to make.
+            deadline_s: seconds that a model call may take; None waits without end.
+
+        Raises:
+            Pending: the answer comes from outside and nobody waits for it.
+            ProviderError: no call can be made at all (key, model, endpoint, credit); a call that
+                failed by itself is a `Written` without code.
+        """
+
+    def cancel(self, proposal_id: int) -> None:
+        """Give up the call of this proposal: its `generate` returns without code."""
 
 
 class Strategy(Protocol):
     """Decides what to try next. No clock, no I/O, seeded; matches by proposal id."""
 
-    def ask(self, n: int) -> Sequence[Proposal]:
-        """Return up to `n` new proposals; an empty list when it has nothing left to try."""
+    def ask(self, n: int, *, free: bool = False) -> Sequence[Proposal]:
+        """Return up to `n` new proposals.
+
+        An empty list means that it has nothing to try until an open proposal is told, and nothing
+        left at all when none is open.
+
+        Args:
+            n: at most so many.
+            free: only proposals that cost no model call (`core.attempt.FREE_ACTIONS`): what to do
+                with a GPU that is idle while calls are under way, and with the end of a budget.
+        """
 
     def tell(self, outcome: Outcome) -> None:
         """Take in one verdict. Unknown ids are a ValueError."""
@@ -55,6 +89,7 @@ class Verifier(Protocol):
         """Load the problem: reference, goldens, baselines.
 
         Raises:
+            Pending: it is loaded elsewhere, and what was found there has not come back yet.
             ProblemError: the problem is broken.
             InfraError: the machine is at fault.
         """
@@ -70,6 +105,7 @@ class Verifier(Protocol):
         """Run the ladder. Never raises for the candidate's fault.
 
         Raises:
+            Pending: it is judged elsewhere, and its verdict has not come back yet.
             InfraError: the machine is at fault; the candidate was not judged.
         """
 

@@ -48,6 +48,12 @@ class CallNotes:
             call = (key, prompt_id)
             return CallState(sent=self._open[call], reply=self._replies.get(call))
 
+    def prompt(self, key: CallKey) -> Prompt | None:
+        """Return the prompt that was last sent under this key; None when none was."""
+        with self._mutex:
+            sent = [prompt for (known, _), prompt in self._prompts.items() if known == key]
+            return sent[-1] if sent else None
+
     def intend(self, key: CallKey, prompt: Prompt) -> None:
         """Record that a call is about to be sent."""
         with self._mutex:

@@ -21,8 +21,8 @@ class RandomStrategy:
         self._ledger = Ledger(space)
         self._rng = random.Random(seed)
 
-    def ask(self, n: int) -> Sequence[Proposal]:
-        """Return up to `n` new proposals; none when every point was tried."""
+    def ask(self, n: int, *, free: bool = False) -> Sequence[Proposal]:
+        """Return up to `n` new proposals, all free; none when every point was tried."""
         proposals: list[Proposal] = []
         while len(proposals) < n:
             point = self._ledger.first_untried(self._ledger.space.starts)

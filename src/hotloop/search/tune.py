@@ -55,8 +55,8 @@ class TuneStrategy:
         self._turn = 0
         self._best: tuple[float, dict[str, Scalar]] | None = None
 
-    def ask(self, n: int) -> Sequence[Proposal]:
-        """Return up to `n` new proposals; none when every point was tried."""
+    def ask(self, n: int, *, free: bool = False) -> Sequence[Proposal]:
+        """Return up to `n` new proposals, all free; none when every point was tried."""
         proposals: list[Proposal] = []
         while len(proposals) < n:
             proposal = self._propose()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from hotloop.core.attempt import Proposal
+from hotloop.core.attempt import Proposal, Written
 from hotloop.core.candidate import Candidate
 from hotloop.core.graph import Graph
 from hotloop.core.problem import ProblemInfo
@@ -35,6 +35,7 @@ class BuiltinGenerator:
     """Generates kernels from templates."""
 
     name = "builtin"
+    is_outside = False
 
     def space(self, info: ProblemInfo) -> Space:
         """Return the schedules offered for a problem.
@@ -44,15 +45,24 @@ class BuiltinGenerator:
         """
         return family_of(info).space()
 
-    def generate(self, info: ProblemInfo, proposal: Proposal) -> Candidate:
-        """Return the kernel at the proposal's schedule point; the same for the same point.
+    def needs_call(self, proposal: Proposal) -> bool:
+        """Return False: no model is asked."""
+        return False
+
+    def cancel(self, proposal_id: int) -> None:
+        """Do nothing: no call takes time."""
+
+    def generate(
+        self, info: ProblemInfo, proposal: Proposal, *, deadline_s: float | None = None
+    ) -> Written:
+        """Write the kernel at the proposal's schedule point; the same for the same point.
 
         Raises:
             UnsupportedOp: no kernel family covers the problem.
             ValueError: the point is outside the space.
         """
         family = family_of(info)
-        return family.render(family.space().complete(proposal.point))
+        return Written(candidate=family.render(family.space().complete(proposal.point)))
 
 
 def family_of(info: ProblemInfo) -> Family:
