@@ -105,7 +105,9 @@ def _sources(entry: Entry, info: ProblemInfo) -> Iterator[str]:
     generator = registry.load(registry.GENERATORS, "builtin")()
     strategy = registry.load(registry.STRATEGIES, "tune")(generator.space(info), 0)
     for proposal in strategy.ask(NEW_SOURCES + MORE_SCHEDULES):
-        yield generator.generate(info, proposal).text()
+        written = generator.generate(info, proposal)
+        assert written.candidate is not None, "a template always gives code"
+        yield written.candidate.text()
 
 
 def _judge(verifier: LocalVerifier, source: str, what: str) -> Row:

@@ -12,6 +12,8 @@ LEAVES = ("llm", "prompts", "search", "verify", "problems", "store", "templates"
 EVERYTHING = {
     *LEAVES, "core", "errors", "registry", "config", "engine", "report", "api", "testing",
 }  # fmt: skip
+WIRING = {"plan", "wiring", "search_options", "kernel_file"}
+"""What `api` is made of: these see every layer."""
 MAY_SEE = {
     "core": set(),
     "errors": set(),
@@ -24,9 +26,9 @@ MAY_SEE = {
     "engine": {"core", "errors"},
     "report": {"core", "errors"},
     "testing": {"core", "errors", "registry"},
-    "plan": EVERYTHING - {"api"},
-    "api": EVERYTHING | {"plan"},
-    "cli": EVERYTHING | {"plan", "hotloop"},
+    **{part: EVERYTHING - {"api"} | WIRING for part in WIRING},
+    "api": EVERYTHING | WIRING,
+    "cli": EVERYTHING | WIRING | {"hotloop"},
     "__main__": {"cli"},
     "hotloop": {"api", "core", "errors"},
 }

@@ -9,32 +9,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Unpack
 
-from hotloop import registry
-from hotloop.config import Settings
-from hotloop.core.candidate import Candidate, SourceFile
+from hotloop.config import DEFAULT_LANES, Settings
+from hotloop.core.candidate import Candidate
 from hotloop.core.event import Event, Listener
 from hotloop.core.problem import Problem, ProblemInfo
-from hotloop.core.protocols import Generator
 from hotloop.core.record import from_json
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine import Parts, RunResult, StopFlag, run_search
 from hotloop.errors import ConfigError
-from hotloop.plan import (
-    BEST_FOLDER,
-    ProblemOptions,
-    SearchOptions,
-    SearchPlan,
-    find_problem,
-    plan_search,
-)
+from hotloop.kernel_file import read_candidate
+from hotloop.plan import BEST_FOLDER, BUILTIN, SearchPlan, find_problem, plan_search
 from hotloop.report.best import BestResult, write_best
+from hotloop.search_options import ProblemOptions, SearchOptions
 from hotloop.store.failure import store_errors
 from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import SqliteStore
 from hotloop.verify import LocalVerifier, find_device
+from hotloop.verify.bundle import read_verdicts
+from hotloop.verify.outside import take_in
+from hotloop.wiring import open_generator, open_verifier, strategy_factory
 
 DEFAULT_ISOLATION: str = Settings.model_fields["min_isolation"].default
-LANGUAGE_OF_SUFFIX = {".py": "triton", ".cu": "cuda"}
 
 
 def run_plan(
@@ -49,27 +44,35 @@ def run_plan(
         HotloopError: see `optimize`.
     """
     with SqliteStore(plan.folder) as store:
-        with store_errors(plan.folder):
-            verifier = LocalVerifier(
-                plan.spec.device,
-                min_isolation=plan.config.min_isolation,
-                log_path=plan.folder / "judge.log",
-            )
+        store.begin(plan.spec, plan.problem)
+        if plan.verdicts is not None:
+            _take_in(plan, store, listen)
+        verifier = open_verifier(plan, store)
         try:
-            parts = Parts(
-                generator=_generator(plan.spec.generator),
-                strategy=registry.load(registry.STRATEGIES, plan.spec.strategy),
-                verifier=verifier,
-                store=store,
-                lanes=plan.config.parallel,
-            )
-            result = run_search(plan.problem, parts, spec=plan.spec, listen=listen, stop=stop)
+            with open_generator(plan, store) as generator:
+                parts = Parts(
+                    generator=generator,
+                    strategy=strategy_factory(plan),
+                    verifier=verifier,
+                    store=store,
+                    lanes=plan.config.parallel if plan.spec.generator == BUILTIN else DEFAULT_LANES,
+                    calls=plan.config.parallel,
+                )
+                result = run_search(plan.problem, parts, spec=plan.spec, listen=listen, stop=stop)
         finally:
             verifier.close()
         if result.passed:
             with store_errors(plan.folder):
                 write_best(plan.folder / BEST_FOLDER, _best(plan, store, result))
     return result
+
+
+def _take_in(plan: SearchPlan, store: SqliteStore, listen: Listener) -> None:
+    assert plan.verdicts is not None
+    taken = take_in(store, plan.problem, read_verdicts(plan.verdicts))
+    if not taken.infos and not taken.verdicts:
+        message = f"{plan.verdicts} holds nothing new for this run"
+        listen(Event(kind="warning", payload={"message": message}))
 
 
 def optimize(
@@ -85,12 +88,13 @@ def optimize(
         problem: a problem file, `kernelbench/LEVEL/ID` (with `data`), or a loaded Problem.
         listen: called with every event, from the calling thread.
         stop: lets another thread end the search.
-        **options: `budget`, `device`, `out`, `settings`, `data`, `max_candidates`, `strategy`,
-            `seed`, `min_isolation`, `parallel`: see `hotloop.plan.SearchOptions`.
+        **options: `budget`, `device`, `model`, `start`, `out`, ...: see
+            `hotloop.search_options.SearchOptions`.
 
     Raises:
         ConfigError: an option or the problem file is wrong, or the folder is another run's.
         ProblemError: the reference is broken, or no generator covers it.
+        ProviderError: the model cannot be asked; the folder keeps what was found.
         InfraError: the machine is at fault; the folder keeps what was found.
         StoreError: the folder cannot be written.
     """
@@ -116,7 +120,7 @@ def verify(
         tier: `fast` or `final`; by default `final` on a GPU. There is no final tier on `cpu`.
         min_isolation: `T0`, `T1` or `T2`.
         listen: called with the `setup` event once the problem is loaded.
-        **options: `settings`, `data`: see `hotloop.plan.ProblemOptions`.
+        **options: `settings`, `data`: see `hotloop.search_options.ProblemOptions`.
 
     Raises:
         ConfigError: an option, the problem file or the candidate's file is wrong.
@@ -145,26 +149,6 @@ def load_run(folder: str | Path) -> RunReader:
     return RunReader(Path(folder))
 
 
-def read_candidate(path: Path) -> Candidate:
-    """Return the candidate in one source file; the language follows from its suffix.
-
-    Raises:
-        ConfigError: it cannot be read, or its suffix is unknown.
-    """
-    language = LANGUAGE_OF_SUFFIX.get(path.suffix)
-    if language is None:
-        known = ", ".join(LANGUAGE_OF_SUFFIX)
-        raise ConfigError(f"{path}: expected a kernel file ({known}), got {path.suffix!r}")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as exc:
-        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
-    except UnicodeDecodeError as exc:
-        raise ConfigError(f"{path}: expected UTF-8 text: {exc.reason} at {exc.start}") from exc
-    entry = f"kernel{path.suffix}"
-    return Candidate(language=language, sources=(SourceFile(path=entry, text=text),), entry=entry)
-
-
 def _tier(tier: str | None, device: str) -> Tier:
     if tier is None:
         return Tier.FINAL if device == "cuda" else Tier.FAST
@@ -173,11 +157,6 @@ def _tier(tier: str | None, device: str) -> Tier:
     if tier == Tier.FINAL.value and device == "cpu":
         raise ConfigError("--tier final: it times kernels and needs a GPU; use fast on cpu")
     return Tier(tier)
-
-
-def _generator(name: str) -> Generator:
-    made: Generator = registry.load(registry.GENERATORS, name)()
-    return made
 
 
 def _best(plan: SearchPlan, store: SqliteStore, result: RunResult) -> BestResult:

@@ -20,6 +20,13 @@ from hotloop.errors import ConfigError
 DEFAULT_BUDGET_S = 15 * 60.0
 """The time NVIDIA's DeepSeek-R1 experiment gave one attention kernel."""
 
+DEFAULT_LANES = 2
+DEFAULT_CALLS = 4
+"""Model calls at a time. At a fixed number of evaluations a width of 2 to 4 is best, and the rest
+of the budget is better spent on depth (AdaExplore and KernelArc's ablations)."""
+DEFAULT_MAX_USD = 5.0
+"""Of one run with a model that costs money, unless the user says otherwise."""
+
 
 class Settings(BaseModel):
     """One run's settings; every field has its final value."""
@@ -33,6 +40,16 @@ class Settings(BaseModel):
     """Wall seconds from the loaded problem to the end of the final tier. Also as text: `15m`."""
     max_candidates: int | None = Field(default=None, ge=1)
     """None: as many as the time allows."""
+    max_calls: int | None = Field(default=None, ge=1)
+    """None: as many as the time allows."""
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Prompts and answers of all calls, reasoning included; None: no limit."""
+    max_usd: float | None = Field(default=None, gt=0)
+    """Of all calls; None: no limit."""
+    model: str | None = None
+    """A model spec; None is the built-in generator."""
+    sees: Literal["nothing", "code", "execution", "performance", "memory"] = "memory"
+    """What of earlier attempts a prompt shows; each level has all of those before it."""
     strategy: str = "tune"
     """A name in `hotloop.strategies`, or a path `pkg.mod:Attr`."""
     seed: int = Field(default=0, ge=0, lt=2**32)
@@ -40,8 +57,8 @@ class Settings(BaseModel):
     language: Literal["triton", "cuda"] = "triton"
     min_isolation: Literal["T0", "T1", "T2"] = "T1"
     """Refuse to run candidates in anything weaker."""
-    parallel: int = Field(default=2, ge=1, le=64)
-    """Build lanes."""
+    parallel: int = Field(default=DEFAULT_LANES, ge=1, le=64)
+    """Model calls at a time; with the built-in generator, builds beside a verification."""
 
     @field_validator("budget_s", mode="before")
     @classmethod
@@ -51,7 +68,13 @@ class Settings(BaseModel):
     @property
     def budget(self) -> Budget:
         """The limits of the run."""
-        return Budget(wall_s=self.budget_s, max_candidates=self.max_candidates)
+        return Budget(
+            wall_s=self.budget_s,
+            max_candidates=self.max_candidates,
+            max_calls=self.max_calls,
+            max_tokens=self.max_tokens,
+            max_usd=self.max_usd,
+        )
 
 
 def resolve(options: Mapping[str, Any], *, has_gpu: bool) -> Settings:

@@ -7,55 +7,33 @@ no folder and no process behind. `hotloop.api` runs the plan.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, Unpack
 
 from hotloop import registry
-from hotloop.config import Settings, resolve
+from hotloop.config import DEFAULT_CALLS, DEFAULT_MAX_USD, Settings, resolve
 from hotloop.core.attempt import RunSpec
+from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
 from hotloop.core.record import digest
 from hotloop.core.units import parse_duration_s
 from hotloop.errors import ConfigError
+from hotloop.kernel_file import read_candidate
+from hotloop.llm.spec import ModelSpec, SpecKind, parse_spec
 from hotloop.problems import load_problem_spec
+from hotloop.search_options import ProblemOptions, SearchOptions
 from hotloop.store.sqlite import check_folder
 from hotloop.verify import find_device
 from hotloop.verify.local import choose_tier
+from hotloop.verify.ssh import JudgePlace, parse_judge
 
 BUILTIN = "builtin"
+MODEL = "model"
 BEST_FOLDER = "best"
-
-
-class ProblemOptions(TypedDict, total=False):
-    """What changes the problem; every option may be left out or None."""
-
-    settings: Mapping[str, int | float | str] | None
-    """Module-level constants of the problem file to replace."""
-    data: str | Path | None
-    """The KernelBench data set, for a problem named `kernelbench/LEVEL/ID`."""
-
-
-class SearchOptions(ProblemOptions, total=False):
-    """What changes the search; every option may be left out or None. Defaults: `hotloop.config`."""
-
-    budget: str | float | None
-    """Seconds, or text like `45s`, `15m`, `1h30m`; set-up is not counted."""
-    device: str | None
-    """`auto`, `cuda` or `cpu`. On `cpu` kernels are checked and compiled, never timed."""
-    out: str | Path | None
-    """The run's folder; by default `runs/NAME-HASH`, the same for the same arguments."""
-    max_candidates: int | None
-    """Ends the search earlier."""
-    strategy: str | None
-    """A name in the entry points `hotloop.strategies`, or `pkg.mod:Attr`."""
-    seed: int | None
-    """Of the strategy."""
-    min_isolation: str | None
-    """`T0`, `T1` or `T2`: the cage that candidates run in."""
-    parallel: int | None
-    """Builds that may run beside a verification."""
+MODEL_STRATEGY = "hybrid"
+"""What a model's search follows by default."""
+DEFAULTS = Settings.model_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +47,14 @@ class SearchPlan:
     """The KernelBench data set; None when none was given."""
     spec: RunSpec
     config: Settings
+    model: ModelSpec
+    start: Candidate | None
+    start_argument: str | None
+    """The starting kernel as the user named it."""
+    judge: JudgePlace
+    verdicts: Path | None
+    wait: bool
+    """Whether answers from outside are awaited."""
 
     @property
     def folder(self) -> Path:
@@ -77,17 +63,33 @@ class SearchPlan:
 
     def search_command(self) -> str:
         """Return the command line that starts, or goes on with, this search."""
-        budget = self.spec.budget
+        budget, config = self.spec.budget, self.config
         words = ["hotloop", "optimize", self.argument, *self._shared_options()]
         words += ["--budget", f"{budget.wall_s:g}s"] if budget.wall_s is not None else []
-        if budget.max_candidates is not None:
-            words += ["--max-candidates", str(budget.max_candidates)]
-        words += ["--strategy", self.spec.strategy, "--seed", str(self.spec.seed)]
+        limits = {
+            "--model": config.model,
+            "--language": config.language if config.model is not None else None,
+            "--sees": config.sees if config.sees != DEFAULTS["sees"].default else None,
+            "--start": self.start_argument,
+            "--max-candidates": budget.max_candidates,
+            "--max-calls": budget.max_calls,
+            "--max-tokens": budget.max_tokens,
+            "--max-usd": budget.max_usd,
+            "--judge": None if self.judge.is_local else str(self.judge),
+            "--strategy": self.spec.strategy,
+            "--seed": self.spec.seed,
+        }
+        for name, value in limits.items():
+            words += [name, f"{value:g}" if isinstance(value, float) else str(value)] * (
+                value is not None
+            )
+        words += [] if self.wait else ["--no-wait"]
         return shlex.join([*words, "--out", str(self.folder)])
 
     def verify_command(self) -> str:
         """Return the command line that judges this search's best kernel once more."""
-        kernel = self.folder / BEST_FOLDER / "kernel.py"
+        suffix = "cu" if self.spec.language == "cuda" else "py"
+        kernel = self.folder / BEST_FOLDER / f"kernel.{suffix}"
         words = ["hotloop", "verify", self.argument, str(kernel)]
         return shlex.join([*words, *self._shared_options()])
 
@@ -97,7 +99,7 @@ class SearchPlan:
             words += ["--set", ",".join(f"{k}={v}" for k, v in self.problem.settings.items())]
         if self.data is not None:
             words += ["--data", self.data]
-        if self.config.min_isolation != Settings.model_fields["min_isolation"].default:
+        if self.config.min_isolation != DEFAULTS["min_isolation"].default:
             words += ["--min-isolation", self.config.min_isolation]
         return words
 
@@ -110,13 +112,21 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
         DeviceLost: `cuda` was asked for and there is no GPU.
         SandboxUnavailable: this machine cannot give the isolation asked for.
     """
-    device = find_device(options.get("device") or "auto")
+    judge = parse_judge(options.get("judge") or "local")
+    device = _device(options.get("device") or "auto", judge)
     found = find_problem(problem, device, options)
-    config = _settings(found, device, options)
-    choose_tier(config.min_isolation)
+    model = parse_spec(options.get("model") or BUILTIN)
+    start = options.get("start")
+    kernel = read_candidate(Path(start)) if isinstance(start, str | Path) else start
+    language = _language(options.get("language"), model, kernel, found)
+    config = _settings(found, device, options, model=model, start=kernel, language=language)
+    if judge.is_local:
+        choose_tier(config.min_isolation)
     check_folder(config.out)
-    registry.load(registry.STRATEGIES, config.strategy)  # an unknown name is found before any work
-    data = options.get("data")
+    _check_strategy(config.strategy, model)
+    data, verdicts = options.get("data"), options.get("verdicts")
+    if verdicts is not None and not judge.is_bundle:
+        raise ConfigError("--verdicts: it belongs to a run with --judge bundle; add that")
     return SearchPlan(
         problem=found,
         argument=found.name if isinstance(problem, Problem) else str(problem),
@@ -124,15 +134,77 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
         spec=RunSpec(
             problem_id=found.id,
             problem_name=found.name,
-            generator=BUILTIN,
+            generator=BUILTIN if model.kind is SpecKind.BUILTIN else MODEL,
             strategy=config.strategy,
             device=device,
             language=config.language,
             budget=config.budget,
             seed=config.seed,
+            options=_identity(config, kernel),
         ),
         config=config,
+        model=model,
+        start=kernel,
+        start_argument=None if start is None or isinstance(start, Candidate) else str(start),
+        judge=judge,
+        verdicts=None if verdicts is None else Path(verdicts),
+        wait=not options.get("no_wait"),
     )
+
+
+def _device(request: str, judge: JudgePlace) -> str:
+    """Return the device; where the judge is elsewhere, no GPU is looked for here."""
+    if judge.is_local:
+        return find_device(request)
+    if request not in ("auto", "cuda", "cpu"):
+        raise ConfigError(f"--device: expected auto, cuda or cpu, got {request!r}")
+    return "cpu" if request == "cpu" else "cuda"
+
+
+def _language(
+    asked: str | None, model: ModelSpec, start: Candidate | None, problem: Problem
+) -> str | None:
+    """Return the language to write in; None for the default.
+
+    Raises:
+        ConfigError: it contradicts the starting kernel, the generator or the problem's policy.
+    """
+    if start is not None and asked not in (None, start.language):
+        raise ConfigError(f"--language {asked}: the kernel of --start is {start.language}")
+    language = asked or (start.language if start is not None else None)
+    if language is not None and language not in problem.policy.languages:
+        allowed = ", ".join(problem.policy.languages)
+        raise ConfigError(f"--language {language}: this problem's policy allows {allowed}")
+    if model.kind is SpecKind.BUILTIN and language not in (None, "triton"):
+        raise ConfigError(
+            f"--language {language}: the built-in generator writes triton; name a --model"
+        )
+    return language
+
+
+def _check_strategy(name: str, model: ModelSpec) -> None:
+    """Find the strategy before any work, and refuse one of the other kind.
+
+    Raises:
+        ConfigError: it is unknown, or needs a model where there is none, or the other way round.
+    """
+    strategy = registry.load(registry.STRATEGIES, name)
+    wants_model = bool(getattr(strategy, "for_models", False))
+    has_model = model.kind is not SpecKind.BUILTIN
+    if wants_model != has_model:
+        other = "name a --model" if wants_model else f"with a model use {MODEL_STRATEGY}"
+        raise ConfigError(
+            f"--strategy {name}: it searches {'with a model' if wants_model else 'schedules'}; "
+            f"{other}"
+        )
+
+
+def _identity(config: Settings, start: Candidate | None) -> dict[str, str]:
+    """Return the options that make it another search when they change."""
+    if config.model is None and start is None:
+        return {}
+    found = {"sees": config.sees, **({"model": config.model} if config.model else {})}
+    return found | ({"start": start.id} if start is not None else {})
 
 
 def find_problem(problem: str | Path | Problem, device: str, options: ProblemOptions) -> Problem:
@@ -148,25 +220,47 @@ def find_problem(problem: str | Path | Problem, device: str, options: ProblemOpt
     )
 
 
-def _settings(problem: Problem, device: str, options: SearchOptions) -> Settings:
+def _settings(
+    problem: Problem,
+    device: str,
+    options: SearchOptions,
+    *,
+    model: ModelSpec,
+    start: Candidate | None,
+    language: str | None,
+) -> Settings:
     """Check the options; those that were not given, or are None, take their defaults."""
+    has_model = model.kind is not SpecKind.BUILTIN
+    is_paid = model.kind is SpecKind.ENDPOINT
     given = {
         "device": device,
         "out": options.get("out") or Path(),
         "budget_s": _seconds(options.get("budget")),
+        "model": options.get("model") if has_model else None,
+        "sees": options.get("sees"),
+        "language": language,
         "max_candidates": options.get("max_candidates"),
-        "strategy": options.get("strategy"),
+        "max_calls": options.get("max_calls"),
+        "max_tokens": options.get("max_tokens"),
+        "max_usd": _or(options.get("max_usd"), DEFAULT_MAX_USD if is_paid else None),
+        "strategy": options.get("strategy") or (MODEL_STRATEGY if has_model else None),
         "seed": options.get("seed"),
         "min_isolation": options.get("min_isolation"),
-        "parallel": options.get("parallel"),
+        "parallel": _or(options.get("parallel"), DEFAULT_CALLS if has_model else None),
     }
     settings = resolve(given, has_gpu=device == "cuda")
     if options.get("out") is not None:
         return settings
     # The same folder for the same search, so that the same command goes on.
-    key = [problem.id, BUILTIN, settings.strategy, device, settings.language, settings.seed]
-    name = f"{problem.name.replace('/', '-')}-{digest(key)[:8]}"
+    identity = _identity(settings, start)
+    generator = MODEL if has_model else BUILTIN
+    key = [problem.id, generator, settings.strategy, device, settings.language, settings.seed]
+    name = f"{problem.name.replace('/', '-')}-{digest([*key, identity] if identity else key)[:8]}"
     return settings.model_copy(update={"out": Path("runs") / name})
+
+
+def _or(given: Any, default: Any) -> Any:
+    return default if given is None else given  # 0 is an answer, and a wrong one: it is refused
 
 
 def _seconds(budget: str | float | None) -> float | None:

@@ -138,7 +138,7 @@ def test_verifications_never_overlap(bench):
 def test_the_same_candidate_is_verified_once(bench):
     # Two schedules that give the same source: only BLOCK reaches the text.
     class Coarse(FakeGenerator):
-        def generate(self, info, proposal):
+        def generate(self, info, proposal, *, deadline_s=None):
             block = {"BLOCK": proposal.point["BLOCK"], "num_warps": 4, "split": False}
             return super().generate(info, type(proposal)(id=0, action="schedule", point=block))
 

@@ -135,7 +135,7 @@ def test_restored_verdicts_teach_the_strategy(bench):
 
 def test_verdicts_of_earlier_sessions_are_not_paid_for_again(bench):
     class Same(FakeGenerator):
-        def generate(self, info, proposal):
+        def generate(self, info, proposal, *, deadline_s=None):
             return super().generate(info, replace(proposal, point=dict(SMALL_SPACE.complete({}))))
 
     bench.generator = Same()

@@ -141,7 +141,7 @@ def test_evidence_that_carries_a_meaning_gets_it(details, fields, expected):
     ],
 )  # fmt: skip
 def test_evidence_that_carries_none_gets_none(details, fields):
-    assert "may mean" not in told(wrong_values(details, **fields))
+    assert "What it means" not in told(wrong_values(details, **fields))
 
 
 def test_a_missed_tolerance_is_told_without_its_numbers():

@@ -50,8 +50,8 @@ def test_starts_are_complete_points_and_give_different_kernels(kind):
     for number, start in enumerate(space.starts):
         assert space.complete(start) == dict(start)
         proposal = Proposal(id=number, action="schedule", point=start)
-        candidate = generator.generate(info, proposal)
-        assert candidate.id == generator.generate(info, proposal).id
+        candidate = generator.generate(info, proposal).candidate
+        assert candidate.id == generator.generate(info, proposal).candidate.id
         assert "class ModelNew(torch.nn.Module)" in candidate.text()
         ids.add(candidate.id)
     assert len(ids) == len(space.starts)
@@ -65,7 +65,7 @@ def test_every_single_choice_gives_a_kernel():
             for choice in dimension.choices:
                 point = {n: v[0] for n, v in dimension.when.items()} | {dimension.name: choice}
                 proposal = Proposal(id=0, action="schedule", point=space.complete(point))
-                assert generator.generate(info, proposal).language == "triton"
+                assert generator.generate(info, proposal).candidate.language == "triton"
 
 
 def test_a_point_outside_the_space_is_refused():

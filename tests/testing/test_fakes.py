@@ -7,7 +7,8 @@ POINT = {"BLOCK": 64, "num_warps": 8, "split": False}
 
 def candidate(point):
     info = FakeVerifier().load(make_problem())
-    return FakeGenerator().generate(info, Proposal(id=1, action="schedule", point=point))
+    proposal = Proposal(id=1, action="schedule", point=point)
+    return FakeGenerator().generate(info, proposal).candidate
 
 
 def test_a_verifier_moves_its_clock_and_keeps_its_word():

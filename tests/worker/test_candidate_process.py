@@ -142,6 +142,10 @@ def test_spoilt_candidate_gets_what_it_earns(cpu_judge: LocalVerifier, name: str
     assert found.evidence is not None
     assert (found.evidence.kind, text in found.message) == (kind, True), found.message
     assert found.performance is None
+    if found.stage is Stage.CORRECTNESS:
+        sizes = {"role": "nominal", "name": "nominal", "settings": {"ROWS": 8, "COLUMNS": 48}}
+        assert found.evidence.details["workload"] == sizes
+        assert found.evidence.details["profile"] in ("shipped", "positive_mean")
 
 
 @pytest.mark.parametrize("name", HONEST)

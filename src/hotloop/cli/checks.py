@@ -15,11 +15,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotloop.core.units import GIB
+from hotloop.llm.presets import presets
 
 _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "lustre", "beegfs", "gpfs", "ceph", "9p", "fuse.")
 _TORCH_QUESTION = """
@@ -134,6 +135,15 @@ def distribution(name: str, purpose: str) -> Check:
     except importlib.metadata.PackageNotFoundError:
         mend = f"pip install 'hotloop[gpu]': {purpose}"
         return Check(name=name, state="limited", found="not installed", mend=mend)
+
+
+def model_keys(environ: Mapping[str, str]) -> Check:
+    """List the model presets whose key variable is set; by name, never by value."""
+    wants = {name: p.key for name, p in presets().items() if not p.key_optional}
+    ready = [f"{name} ({key})" for name, key in wants.items() if environ.get(key, "").strip()]
+    free = ", ".join(name for name, p in presets().items() if p.key_optional)
+    found = f"set: {', '.join(ready)}" if ready else f"none set of {', '.join(wants.values())}"
+    return Check(name="model keys", state="ok", found=f"{found}; none needed: {free}")
 
 
 def sqlite() -> Check:

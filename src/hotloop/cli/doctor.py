@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -9,13 +10,26 @@ import typer
 
 from hotloop.cli import checks
 from hotloop.cli.checks import Check
+from hotloop.cli.model_check import check_model, report_text
 from hotloop.cli.output import Output
 
 
 def doctor(
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Test this model with one tiny call, and nothing else: PRESET:NAME[@URL], "
+            "dir:PATH or replay:FILE.",
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Say what this machine can and cannot do, and how to mend it."""
+    if model is not None:
+        report = check_model(model, os.environ)
+        Output(as_json=json).result(report, report_text(report))
+        return
     here = Path.cwd()
     found = [
         checks.python(),
@@ -24,6 +38,7 @@ def doctor(
         checks.nvcc(),
         checks.distribution("cuda-core", "compiles and launches CUDA C++ candidates"),
         checks.distribution("cupti-python", "times kernels by GPU activity records"),
+        checks.model_keys(os.environ),
         *checks.isolation(),
         checks.readable_by_others(),
         checks.sqlite(),

@@ -14,7 +14,14 @@ from rich.text import Text
 
 from hotloop.cli import wording
 from hotloop.cli.progress import Progress
-from hotloop.cli.screen import BAR_CELLS, ROWS_SHOWN, best_text, budget_text, setup_line
+from hotloop.cli.screen import (
+    BAR_CELLS,
+    ROWS_SHOWN,
+    best_text,
+    budget_text,
+    setup_line,
+    waiting_text,
+)
 from hotloop.core.event import Event
 
 _STYLE = {"PASSED": "green", "COMPILED_ONLY": "cyan", "INCONCLUSIVE": "yellow"}
@@ -66,6 +73,8 @@ def draw(progress: Progress) -> RenderableType:
     busy = [f"{phase} {i}" for i, phase in sorted(progress.phase.items())]
     if busy:
         parts.append(Text("now: " + ", ".join(busy), style="dim"))
+    if progress.waiting:
+        parts.append(Text(waiting_text(progress.waiting), style="yellow"))
     if progress.best is not None:
         parts.append(Text("best so far: " + best_text(progress.best, timed=timed), style="bold"))
     for attempt_id, verdict in sorted(progress.final.items()):
@@ -90,14 +99,18 @@ def _budget(progress: Progress) -> RenderableType:
 
 def _table(progress: Progress, *, timed: bool) -> Table:
     table = Table(box=None, pad_edge=False)
-    for heading in wording.columns(timed=timed):
+    actions = progress.has_actions
+    headings = wording.columns(timed=timed, actions=actions)
+    place = headings.index("status")
+    for heading in headings:
         table.add_column(heading, no_wrap=True)
     for attempt_id in sorted(progress.attempts)[-ROWS_SHOWN:]:
         attempt = progress.attempts[attempt_id]
-        cells = wording.row(attempt, progress.phase.get(attempt_id), timed=timed)
+        phase = progress.phase.get(attempt_id)
+        cells = [Text(c) for c in wording.row(attempt, phase, timed=timed, actions=actions)]
         status = attempt.verdict.status.value if attempt.verdict else ""
-        style = _STYLE.get(status, "red" if status else "dim")
-        table.add_row(cells[0], Text(cells[1], style=style), *map(Text, cells[2:]))
+        cells[place].stylize(_STYLE.get(status, "red" if status else "dim"))
+        table.add_row(*cells)
     hidden = len(progress.attempts) - ROWS_SHOWN
     if hidden > 0:
         table.caption = f"{hidden} earlier attempts not shown"

@@ -1,7 +1,7 @@
 """The command line: the app, and how errors become exit codes.
 
 Exit codes: 0 done and a kernel passed; 1 it did not; 2 the user's input is wrong; 3 the machine is
-at fault; 130 stopped by a second Ctrl-C. Errors are one line on stderr; `--debug` adds the
+at fault; 4 an answer from outside is awaited; 130 stopped by a second Ctrl-C. Errors are one line on stderr; `--debug` adds the
 traceback.
 """
 
@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from hotloop import __version__
-from hotloop.cli import doctor, optimize, show, verify
+from hotloop.cli import bundle, doctor, judge, optimize, prompt, show, verify
 from hotloop.errors import HotloopError
 
 INTERRUPTED = 130
@@ -33,6 +33,9 @@ app = typer.Typer(
 app.command("optimize")(optimize.optimize)
 app.command("verify")(verify.verify)
 app.command("show")(show.show)
+app.command("prompt")(prompt.prompt)
+app.command("bundle")(bundle.bundle)
+app.command("judge")(judge.judge)
 app.command("doctor")(doctor.doctor)
 
 

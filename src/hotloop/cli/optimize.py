@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -15,52 +13,59 @@ from hotloop.cli.interpreter_notice import with_interpreter_notice
 from hotloop.cli.output import Output
 from hotloop.cli.screen import open_screen
 from hotloop.cli.stopping import LoudStop
-from hotloop.engine import interrupts
-from hotloop.errors import ConfigError
-from hotloop.plan import BUILTIN, plan_search
+from hotloop.engine import RunResult, StopReason, interrupts
+from hotloop.errors import Pending
+from hotloop.plan import plan_search
 
 
 def optimize(
     problem: options.Problem,
-    model: Annotated[str | None, typer.Option(help="Only builtin in this version.")] = None,
+    model: options.Model = None,
+    start: options.Start = None,
+    language: options.Language = None,
     device: options.Device = "auto",
-    budget: Annotated[
-        str | None, typer.Option(help="Wall clock: 45s, 15m, 1h30m. [default: 15m]")
-    ] = None,
-    max_candidates: Annotated[int | None, typer.Option(help="Stop after so many.")] = None,
+    judge: options.Judge = None,
+    budget: options.Budget = None,
+    max_candidates: options.MaxCandidates = None,
+    max_calls: options.MaxCalls = None,
+    max_tokens: options.MaxTokens = None,
+    max_usd: options.MaxUsd = None,
     set_: options.Set = None,
     data: options.Data = None,
-    strategy: Annotated[
-        str | None, typer.Option(help="How schedules are searched. [default: tune]")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the strategy. [default: 0]")] = None,
-    parallel: Annotated[
-        int | None, typer.Option(help="Builds beside a verification. [default: 2]")
-    ] = None,
+    strategy: options.Strategy = None,
+    sees: options.Sees = None,
+    seed: options.Seed = None,
+    parallel: options.Parallel = None,
     min_isolation: options.MinIsolation = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The run's folder; an existing run goes on.")
-    ] = None,
+    no_wait: options.NoWait = False,
+    verdicts: options.Verdicts = None,
+    out: options.Out = None,
     json: options.Json = False,
 ) -> None:
     """Search for a faster kernel for PROBLEM and verify everything that is tried."""
     output = Output(as_json=json)
-    if model not in (None, BUILTIN):
-        raise ConfigError(
-            f"--model {model}: this version has only {BUILTIN}; language models come with the next"
-        )
     plan = plan_search(
         problem,
+        model=model,
+        start=start,
+        language=language,
         budget=budget,
         device=device,
+        judge=judge,
         out=out,
         settings=options.settings_of(set_),
         data=data,
         max_candidates=max_candidates,
+        max_calls=max_calls,
+        max_tokens=max_tokens,
+        max_usd=max_usd,
         strategy=strategy,
+        sees=sees,
         seed=seed,
         min_isolation=min_isolation,
         parallel=parallel,
+        no_wait=no_wait,
+        verdicts=verdicts,
     )
     for line in summary.opening(plan, is_default_model=model is None):
         output.say(line)
@@ -69,4 +74,10 @@ def optimize(
         listen = with_interpreter_notice(plan.problem, screen)
         result = api.run_plan(plan, listen=listen, stop=stop)
     output.result(summary.record(plan, result), summary.closing(plan, result))
-    raise typer.Exit(0 if result.passed else 1)
+    raise typer.Exit(_exit_code(result))
+
+
+def _exit_code(result: RunResult) -> int:
+    if result.reason is StopReason.WAITING:
+        return Pending.exit_code
+    return 0 if result.passed else 1

@@ -26,6 +26,60 @@ MinIsolation = Annotated[
     str | None,
     typer.Option(help="T0, T1 or T2: the cage of candidates; see SECURITY.md. [default: T1]"),
 ]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SPEC",
+        help="Who writes kernels: builtin, PRESET:NAME[@URL], dir:PATH or replay:FILE. "
+        "[default: builtin]",
+    ),
+]
+Start = Annotated[
+    Path | None, typer.Option(metavar="KERNEL", help="A .py or .cu file to begin from.")
+]
+Language = Annotated[
+    str | None, typer.Option(help="triton or cuda: what a model writes. [default: triton]")
+]
+Judge = Annotated[
+    str | None,
+    typer.Option(help="Where kernels are verified: local, ssh://HOST or bundle. [default: local]"),
+]
+Budget = Annotated[str | None, typer.Option(help="Wall clock: 45s, 15m, 1h30m. [default: 15m]")]
+MaxCandidates = Annotated[int | None, typer.Option(help="Stop after so many.")]
+MaxCalls = Annotated[int | None, typer.Option(help="Stop after so many model calls.")]
+MaxTokens = Annotated[
+    int | None, typer.Option(help="Stop after so many tokens, prompts and reasoning included.")
+]
+MaxUsd = Annotated[
+    float | None, typer.Option(help="Stop after so many dollars. [default: 5 where it costs]")
+]
+Strategy = Annotated[
+    str | None,
+    typer.Option(
+        help="With a model: hybrid, refine, sample; builtin: tune, random. [default: hybrid, tune]"
+    ),
+]
+Sees = Annotated[
+    str | None,
+    typer.Option(
+        help="What a model is shown of earlier attempts: nothing, code, execution, performance, "
+        "memory; each has those before it. [default: memory]"
+    ),
+]
+Seed = Annotated[int | None, typer.Option(help="Of the strategy. [default: 0]")]
+Parallel = Annotated[
+    int | None,
+    typer.Option(help="Model calls at a time; builtin: builds. [default: 4; builtin: 2]"),
+]
+NoWait = Annotated[
+    bool,
+    typer.Option("--no-wait", help="End with code 4 when only answers from outside are missing."),
+]
+Verdicts = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Take in what `hotloop judge` wrote for this run."),
+]
+Out = Annotated[Path | None, typer.Option(help="The run's folder; an existing run goes on.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, text on stderr.")]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, TextIO
 
@@ -85,7 +85,13 @@ class PlainScreen:
             case "setup":
                 return setup_line(self._progress)
             case "finished":
-                return "attempt " + "  ".join(wording.row(payload["attempt"], None, timed=timed))
+                attempt, actions = payload["attempt"], self._progress.has_actions
+                cells = wording.row(attempt, None, timed=timed, actions=actions)
+                return "attempt " + "  ".join(cells)
+            case "asking":
+                return asking_line(payload["attempt"])
+            case "waiting":
+                return waiting_text(payload["waiting"], payload.get("message"))
             case "best":
                 return "best so far: " + best_text(payload["attempt"], timed=timed)
             case "final":
@@ -130,9 +136,31 @@ def best_text(attempt: Attempt, *, timed: bool) -> str:
     return f"attempt {attempt.id}" + (f", {label}{', '.join(cells)}" if cells else "")
 
 
+def asking_line(attempt: Attempt) -> str:
+    """Return one line on a model call that begins."""
+    told = wording.plain(attempt.action, limit=20)
+    parents = ", ".join(map(str, attempt.parents))
+    return f"asking for attempt {attempt.id}: {told}" + (f" of {parents}" if parents else "")
+
+
+def waiting_text(files: Sequence[str], message: str | None = None) -> str:
+    """Return one line on what is awaited from outside; `message` counts where it is no file."""
+    if not files:
+        return f"waiting: {wording.plain(message or 'an answer from outside')}"
+    first = wording.plain(files[0], limit=300)
+    rest = f" and {len(files) - 1} more" if len(files) > 1 else ""
+    return f"waiting for {first}{rest}"
+
+
 def budget_text(progress: Progress) -> str:
-    """Return the spent budget, of its limit where there is one."""
-    if not progress.limit_s:
-        return f"budget {progress.spent_s:.0f} s, no limit"
-    share = min(1.0, progress.spent_s / progress.limit_s)
-    return f"budget {progress.spent_s:.0f} of {progress.limit_s:.0f} s ({share:.0%})"
+    """Return the spent budget, of its limit where there is one, and what model calls cost."""
+    spent_s, limit_s = progress.spent_s, progress.limit_s
+    if limit_s:
+        share = min(1.0, spent_s / limit_s)
+        text = f"budget {spent_s:.0f} of {limit_s:.0f} s ({share:.0%})"
+    else:
+        text = f"budget {spent_s:.0f} s, no limit"
+    if progress.has_costs:
+        text += ", " + wording.costs(tokens=progress.spent_tokens, usd=progress.spent_usd)
+    calls = progress.calls_in_flight
+    return f"{text}, {calls} call{'' if calls == 1 else 's'} in flight" if calls else text

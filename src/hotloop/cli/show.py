@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from hotloop import api
-from hotloop.cli import options, run_text
+from hotloop.cli import attempt_text, options, run_text
+from hotloop.cli.attempt_text import Parts
 from hotloop.cli.output import Output
 
 
@@ -18,16 +19,21 @@ def show(
     diff: Annotated[
         bool, typer.Option("--diff", help="How the attempt (or the best) differs from its parent.")
     ] = False,
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="What the model was asked for the attempt.")
+    ] = False,
+    reply: Annotated[bool, typer.Option("--reply", help="What the model answered.")] = False,
     json: options.Json = False,
 ) -> None:
     """Show a run's attempts, or one of them with its source."""
     output = Output(as_json=json)
+    parts = Parts(diff=diff, prompt=prompt, reply=reply)
     with api.load_run(run) as reader:
-        if attempt is None and not diff:
+        if attempt is None and parts == Parts():
             output.result(run_text.run_record(reader), run_text.run_table(reader))
             return
         found = run_text.find_attempt(reader, attempt)
         output.result(
-            run_text.attempt_record(reader, found, diff=diff),
-            run_text.attempt_text(reader, found, diff=diff),
+            attempt_text.attempt_record(reader, found, parts),
+            attempt_text.attempt_text(reader, found, parts),
         )

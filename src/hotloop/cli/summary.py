@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from hotloop.cli import wording
@@ -13,11 +14,17 @@ from hotloop.store.sqlite import JOURNAL_FILE
 
 BUILTIN_NOTICE = (
     "generator: builtin (human-written kernel templates and a tuner; no model, no key). "
-    "A language model plugs in with --model PRESET:NAME from the next version on."
+    "A language model plugs in with --model PRESET:NAME (see 'Plug in a model' in the README)."
 )
+FILES_SHOWN = 5
+"""Of those that await an answer; the rest is counted."""
 _WHY = {
     StopReason.WALL: "the budget is spent",
     StopReason.CANDIDATES: "the candidates allowed were tried",
+    StopReason.CALLS: "the model calls allowed were made",
+    StopReason.TOKENS: "no further call fits the tokens allowed",
+    StopReason.USD: "no further call fits the dollars allowed",
+    StopReason.WAITING: "only answers from outside are missing",
     StopReason.EXHAUSTED: "nothing is left to try",
     StopReason.INTERRUPTED: "interrupted",
     StopReason.FAILED: "failed",
@@ -27,6 +34,8 @@ _WHY = {
 def opening(plan: SearchPlan, *, is_default_model: bool) -> list[str]:
     """Return the lines that say what is about to happen."""
     lines = [BUILTIN_NOTICE] if is_default_model else []
+    if plan.config.model is not None:
+        lines.append(_model_line(plan))
     lines.append(f"problem: {plan.problem.name} ({describe_sizes(plan.problem)})")
     if plan.spec.device == "cpu":
         lines.append("device: cpu: kernels are checked and compiled; nothing is timed here")
@@ -39,19 +48,69 @@ def closing(plan: SearchPlan, result: RunResult) -> str:
     """Return the result in one line, and below it where it lies and how to repeat it."""
     tried = sum(1 for a in result.attempts if a.verdict is not None)
     why = _WHY[result.reason]
-    if result.detail is not None:
+    is_waiting = result.reason is StopReason.WAITING
+    is_told = is_waiting and bool(result.waiting or plan.judge.is_bundle)
+    if result.detail is not None and not is_told:
         why += f" ({result.detail})"
-    effort = f"{tried} candidate{'' if tried == 1 else 's'} in {result.spent_s:.0f} s; {why}"
+    effort = f"{tried} candidate{'' if tried == 1 else 's'} in {result.spent_s:.0f} s"
+    if plan.config.model is not None:
+        effort += f", {_calls(result)} of {plan.config.model}"
+    effort += f"; {why}"
     verdict = result.final or result.fast
+    if is_waiting:
+        return "\n".join((f"waiting: {effort}", *_waiting(plan, result)))
     if not result.passed or verdict is None:
         return "\n".join((f"no kernel to report: {effort}", *_why_not(result), _go_on(plan)))
     return "\n".join(
         (
             f"attempt {result.best_attempt_id}: {wording.outcome(verdict)}; {effort}",
-            f"kernel:    {plan.folder / BEST_FOLDER / 'kernel.py'}",
+            f"kernel:    {_kernel(plan)}",
             f"reproduce: {plan.verify_command()}",
         )
     )
+
+
+def _model_line(plan: SearchPlan) -> str:
+    config = plan.config
+    limits = [f"{config.parallel} calls at a time"]
+    if config.max_usd is not None:
+        limits.append(f"at most ${config.max_usd:g}")
+    if config.max_tokens is not None:
+        limits.append(f"at most {config.max_tokens:,} tokens")
+    return (
+        f"generator: {config.model} writes {config.language} ({', '.join(limits)}); it is sent the "
+        "reference, its sizes, the device's name and verdicts"
+    )
+
+
+def _calls(result: RunResult) -> str:
+    count = f"{result.calls} call{'' if result.calls == 1 else 's'}"
+    if not result.calls:
+        return count
+    return f"{count} ({wording.costs(tokens=result.tokens, usd=result.usd)})"
+
+
+def _waiting(plan: SearchPlan, result: RunResult) -> list[str]:
+    """Return the files to be answered and the command that goes on."""
+    shown = [f"  {wording.plain(name, limit=300)}" for name in result.waiting[:FILES_SHOWN]]
+    rest = len(result.waiting) - len(shown)
+    lines = []
+    if result.fast is not None:
+        lines.append(f"best so far: attempt {result.best_attempt_id}: {wording.outcome(result.fast)}")
+    lines += [f"to be answered: {len(result.waiting)}", *shown] if shown else []
+    lines += [f"  ... and {rest} more"] if rest > 0 else []
+    command = plan.search_command()
+    if plan.judge.is_bundle:
+        lines.append(f"what awaits the judge: hotloop bundle {plan.folder} --out run.bundle")
+        lines.append("on the GPU machine: hotloop judge --bundle run.bundle --out run.verdicts")
+        command += " --verdicts run.verdicts"
+    return [*lines, f"go on: {command}"]
+
+
+def _kernel(plan: SearchPlan) -> Path:
+    """Return the kernel's path: CUDA source has its own suffix, unless Python builds it inline."""
+    cuda = plan.folder / BEST_FOLDER / "kernel.cu"
+    return cuda if cuda.exists() else cuda.with_suffix(".py")
 
 
 def _why_not(result: RunResult) -> list[str]:
@@ -82,6 +141,8 @@ def record(plan: SearchPlan, result: RunResult) -> dict[str, Any]:
         "problem_id": plan.problem.id,
         "device": plan.spec.device,
         "generator": plan.spec.generator,
+        "model": plan.config.model,
+        "language": plan.spec.language,
         "strategy": plan.spec.strategy,
         "seed": plan.spec.seed,
         "stop_reason": result.reason.value,
@@ -89,6 +150,10 @@ def record(plan: SearchPlan, result: RunResult) -> dict[str, Any]:
         "attempts": len(result.attempts),
         "spent_s": result.spent_s,
         "setup_s": result.setup_s,
+        "calls": result.calls,
+        "tokens": result.tokens,
+        "usd": result.usd,
+        "waiting": list(result.waiting),
         "best_attempt_id": result.best_attempt_id,
         "verdict": verdict,
         "verify_command": plan.verify_command(),

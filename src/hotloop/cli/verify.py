@@ -14,6 +14,7 @@ from hotloop.cli.output import Output
 from hotloop.cli.verdict_text import verdict_text
 from hotloop.cli.wording import plain
 from hotloop.core.event import Event
+from hotloop.kernel_file import read_candidate
 from hotloop.plan import find_problem
 from hotloop.verify import find_device
 
@@ -39,7 +40,7 @@ def verify(
         if event.kind == "warning":
             output.say(f"warning: {plain(event.payload['message'])}")
 
-    kernel = api.read_candidate(candidate)
+    kernel = read_candidate(candidate)
     where = find_device(device)
     found = find_problem(problem, where, {"settings": options.settings_of(set_), "data": data})
     output.say("loading the reference; on a GPU its baselines are timed first")

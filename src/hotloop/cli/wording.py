@@ -8,8 +8,9 @@ of control codes before it reaches a terminal.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 
-from hotloop.core.attempt import Attempt
+from hotloop.core.attempt import Action, Attempt
 from hotloop.core.units import format_ms
 from hotloop.core.verdict import Performance, Verdict
 
@@ -28,19 +29,62 @@ def printable(text: str) -> str:
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf"))
 
 
-def columns(*, timed: bool) -> tuple[str, ...]:
-    """Return the headings of the attempt table."""
-    return ("id", "status", "stage", *(("time", "speed-up") if timed else ("static cost",)))
+def columns(*, timed: bool, actions: bool = False) -> tuple[str, ...]:
+    """Return the headings of the attempt table.
+
+    Args:
+        timed: whether times mean something on the run's device.
+        actions: whether attempts come of one another, so that each says what it was to do.
+    """
+    figures = ("time", "speed-up") if timed else ("static cost",)
+    told = ("action", "from") if actions else ()
+    return ("id", *told, "status", "stage", *figures, *(("asked",) if actions else ()))
 
 
-def row(attempt: Attempt, phase: str | None, *, timed: bool) -> tuple[str, ...]:
-    """Return one attempt's cells under `columns(timed=timed)`."""
+def row(
+    attempt: Attempt, phase: str | None, *, timed: bool, actions: bool = False
+) -> tuple[str, ...]:
+    """Return one attempt's cells under the columns of the same arguments."""
     verdict = attempt.verdict
     if verdict is None:
         status, stage = phase or "waiting", NOTHING
     else:
         status, stage = verdict.status.value, verdict.stage.value
-    return (str(attempt.id), status, stage, *measured(attempt, timed=timed))
+    parents = ",".join(map(str, attempt.parents)) or NOTHING
+    told = (plain(attempt.action, limit=12), parents) if actions else ()
+    figures = measured(attempt, timed=timed)
+    return (str(attempt.id), *told, status, stage, *figures, *((asked(attempt),) * actions))
+
+
+def has_actions(attempts: Iterable[Attempt]) -> bool:
+    """Whether any attempt is more than a point of a schedule space."""
+    return any(a.action != Action.SCHEDULE for a in attempts)
+
+
+def asked(attempt: Attempt, *, limit: int = 48) -> str:
+    """Return what an attempt was to change: its move, its idea, or its point."""
+    told = attempt.asked
+    if told is not None:
+        return plain(told.idea or (told.move or NOTHING).replace("_", " "), limit=limit)
+    values = ", ".join(f"{name}={value}" for name, value in attempt.point.items())
+    return plain(values, limit=limit) or NOTHING
+
+
+def known_tokens(count: int | None) -> str:
+    """Return a number of tokens; `unknown` where nobody counted them."""
+    return "unknown" if count is None else f"{count:,}"
+
+
+def known_usd(usd: float | None) -> str:
+    """Return dollars; `unknown` where the price is."""
+    if usd is None:
+        return "unknown"
+    return f"${usd:.2f}" if usd >= 0.1 or usd == 0 else f"${usd:.2g}"
+
+
+def costs(*, tokens: int | None, usd: float | None) -> str:
+    """Return what model calls have cost, in words."""
+    return f"tokens {known_tokens(tokens)}, dollars {known_usd(usd)}"
 
 
 def measured(attempt: Attempt, *, timed: bool) -> tuple[str, ...]:

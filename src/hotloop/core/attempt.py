@@ -42,7 +42,11 @@ class Budget:
     wall_s: float | None = None
     """Counted from when reference, goldens and baselines are ready; includes the final tier."""
     max_candidates: int | None = None
+    """Attempts of every kind."""
+    max_calls: int | None = None
+    """Attempts that a model was asked for."""
     max_tokens: int | None = None
+    """Prompts and answers, reasoning included."""
     max_usd: float | None = None
 
 

@@ -128,6 +128,11 @@ class ProblemInfo:
     """Median kernel time of each baseline measured at set-up; empty on `cpu`."""
     missing_baselines: Mapping[str, str] = field(default_factory=dict)
     """Baselines that do not apply or failed, with the reason."""
+    peaks: Mapping[str, float] = field(default_factory=dict)
+    """Measured ceilings of the device that the roofline share is of: `copy_gbps` (read and write)
+    and `matmul_tflops` in the dtype of the output; empty on `cpu`."""
+    useful_flops: float | None = None
+    """FLOPs without those that a mask leaves out; None when they are the same or unknown."""
     setup_s: float = 0.0
     environment: Mapping[str, Any] = field(default_factory=dict)
     """gpu, driver, cuda, torch, triton, python, isolation of the judge; strings or None."""

@@ -145,6 +145,18 @@ class Performance:
     """Share of the device's bound by FLOPs or bytes, whichever is tighter."""
     tflops: float | None = None
     """Dense FLOPs over the median."""
+    counters: Mapping[str, float] = field(default_factory=dict)
+    """Hardware counters of the slowest kernel, from a profiler's own run of the recorded launches;
+    no time is taken from it. Empty when not asked for or refused. `dram_throughput_frac`,
+    `l2_hit_frac`, `sm_throughput_frac`, `tensor_pipe_frac`, `achieved_occupancy_frac`,
+    `global_load_used_frac` (share of fetched bytes that were asked for), `shared_conflict_frac`
+    (share of shared-memory passes that repeat another for a bank), `stall_<reason>_frac` (the
+    reason that warps wait for most), `time_share_frac` (that kernel's share, when there are
+    more), `zero_inputs` (1 where the run had no inputs of the judge's and worked on zeros)."""
+    counters_kernel: str | None = None
+    """Name of the kernel that `counters` are of."""
+    counters_refused: str | None = None
+    """Why counters were asked for and are not here; one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine.judging import judge
 from hotloop.engine.result import ranked, stored_finals
 from hotloop.engine.session import Session
+from hotloop.errors import Pending
 
 MAX_FINALS = 3
 """Candidates of one ranking that may reach the final tier."""
@@ -24,8 +25,10 @@ CLOSE_FRAC = 0.05
 is not locked differ by a few per cent from one process to the next."""
 
 
-def run_final_tier(session: Session) -> None:
+def run_final_tier(session: Session) -> Pending | None:
     """Verify the best one to three; their verdicts go to the journal.
+
+    Returns what is judged elsewhere and has not come back yet; None when nothing is missing.
 
     Raises:
         InfraError: the machine failed twice.
@@ -33,16 +36,29 @@ def run_final_tier(session: Session) -> None:
     store = session.parts.store
     finals = stored_finals(store)
     contenders = ranked(store.attempts())[:MAX_FINALS]
+    awaited: list[Pending] = []
     for place, attempt in enumerate(contenders):
         assert attempt.candidate_id is not None, "ranked() leaves out attempts without code"
         if attempt.candidate_id in finals:
             continue
         if not _is_worth(session, attempt, contenders[:place], finals):
-            return
+            break
         session.reporter.tell("verifying", attempt=attempt)
-        verdict = judge(session, store.candidate(attempt.candidate_id), Tier.FINAL)
+        try:
+            verdict = judge(session, store.candidate(attempt.candidate_id), Tier.FINAL)
+        except Pending as exc:
+            awaited.append(exc)
+            continue
         session.reporter.final(attempt, verdict)
         finals[attempt.candidate_id] = verdict
+    return _together(awaited)
+
+
+def _together(awaited: Sequence[Pending]) -> Pending | None:
+    if not awaited:
+        return None
+    files = dict.fromkeys(file for exc in awaited for file in exc.waiting)
+    return Pending(str(awaited[0]), waiting=tuple(files))
 
 
 def _is_worth(
@@ -55,7 +71,8 @@ def _is_worth(
         return not earlier and meter.allows_final()
     if not earlier:
         return True
-    passed = [a for a in earlier if finals[a.candidate_id or ""].passed]
+    # What is judged elsewhere is taken to pass until the answer says otherwise.
+    passed = [a for a in earlier if (v := finals.get(a.candidate_id or "")) is None or v.passed]
     if not passed:
         return meter.remaining_s() > 0
     limit = (1.0 + CLOSE_FRAC) * (passed[0].objective or 0.0)

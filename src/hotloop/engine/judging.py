@@ -6,36 +6,50 @@ pending in the journal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import Enum, auto
+
 from hotloop.core.candidate import Candidate
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine.lanes import Build
 from hotloop.engine.session import Session
-from hotloop.errors import InfraError
+from hotloop.errors import InfraError, Pending
 
 POLL_S = 0.2
-"""How often a wait for a build looks at the budget and at Ctrl-C."""
+"""How often a wait for a build looks at the budget, at the calls and at Ctrl-C."""
 
 
-def await_build(session: Session, build: Build | None) -> bool:
-    """Wait for a build while the run may go on; return whether the machine did its part.
+class BuildState(Enum):
+    """What a wait for a build came to."""
 
-    A build that the machine failed is left to the verification: it builds what is missing, and
-    counts as the retry.
-    """
+    ENDED = auto()
+    FAILED = auto()
+    """The machine was at fault. The verification builds what is missing, and is the retry."""
+    UNDER_WAY = auto()
+    """Something else is to be done first."""
+
+
+def await_build(
+    session: Session, build: Build | None, *, until: Callable[[], bool] = lambda: False
+) -> BuildState:
+    """Wait for a build while the run may go on and `until` is false."""
     try:
         while build is not None and not build.wait(POLL_S):
-            if session.why_stop() is not None:
-                return False
+            if session.why_stop() is not None or until():
+                return BuildState.UNDER_WAY
     except InfraError as exc:
         _warn(session, exc)
-        return False
-    return True
+        return BuildState.FAILED
+    except Pending:
+        return BuildState.ENDED  # built elsewhere: the verification says the same
+    return BuildState.ENDED
 
 
 def judge(session: Session, candidate: Candidate, tier: Tier, *, may_retry: bool = True) -> Verdict:
     """Return the candidate's verdict, and tell the meter how long it took.
 
     Raises:
+        Pending: it is judged elsewhere, and its verdict has not come back yet.
         InfraError: the machine failed twice, or once when no time is left for a retry.
     """
     try:

@@ -34,6 +34,11 @@ class Build:
             raise self._error
         return True
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether `wait` returns or raises at once."""
+        return self._done.is_set()
+
     def run(self, build: Callable[[Candidate], None]) -> None:
         """Run it in the calling thread; `wait` raises what it raised."""
         try:

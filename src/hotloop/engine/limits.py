@@ -1,24 +1,22 @@
-"""Meter: what a run has spent of its budget, and whether more may start.
+"""Meter: what a run may still start.
 
 The budget's clock starts when the problem is loaded and includes the final tier, so a part of it is
-kept back for that. What is spent is written to the store every few seconds, so it survives a crash.
-Tokens and dollars are not counted here: only generators that call a model spend them.
+kept back for that. A model call may start only if it can be expected to end, and its kernel to be
+verified, before that part is touched.
 """
 
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from hotloop.core.attempt import Budget
+from hotloop.core.attempt import Budget, Spent
 from hotloop.core.protocols import Store
 from hotloop.core.statistics import median, quantile
 from hotloop.core.verdict import Tier
-from hotloop.errors import StoreError
-
-HEARTBEAT_S = 2.0
-"""Real seconds between two writes of what was spent: a crash miscounts this much at most."""
+from hotloop.engine.costs import CallCosts, Total
+from hotloop.engine.run_clock import HEARTBEAT_S, RunClock
 
 FINAL_PER_FAST = 6.0
 """How many fast verifications one final verification is taken to cost until one was measured. It
@@ -32,9 +30,19 @@ and a GPU context (3.4 s of imports and about a second of CUDA start, measured o
 RESERVE_FRAC = 0.5
 """The reserve never takes more of the budget than this, or a short run would search nothing."""
 
+SLOW_SHARE_FRAC = 0.9
+"""Verifications and calls are expected to take as long as the slowest tenth of those before."""
+
+MIN_CALLS_MEASURED = 5
+"""Calls that must have finished before one more can be called slow."""
+
+READY_FRAC = 0.5
+"""A reply that came in less than this part of its call's time was there already (a call of an
+earlier session, a recording): it says nothing of how long the next call takes."""
+
 
 class Meter:
-    """Accounts for one run's wall clock; a context manager while the clock runs."""
+    """Accounts for one run's time and costs; a context manager while the clock runs."""
 
     def __init__(
         self,
@@ -47,29 +55,19 @@ class Meter:
     ) -> None:
         """Take up what earlier sessions spent; `clock` returns monotonic seconds."""
         self._budget = budget
-        self._store = store
-        self._clock = clock
         self._has_final = has_final
-        self._heartbeat_s = heartbeat_s
-        self._earlier_s = store.spent_s()
-        self._began_s = clock()
-        self._saved_s = 0.0
+        self._clock = RunClock(store, clock, heartbeat_s=heartbeat_s)
+        self._costs = CallCosts(store)
         self._seconds: dict[Tier, list[float]] = {Tier.FAST: [], Tier.FINAL: []}
-        self._mutex = threading.Lock()
-        self._ended = threading.Event()
-        self._failure: StoreError | None = None
-        self._heart = threading.Thread(target=self._beat, name="meter", daemon=True)
+        self._call_s: list[float] = []
+        self._warned: set[str] = set()
 
     def __enter__(self) -> Meter:
-        self._heart.start()
+        self._clock.__enter__()
         return self
 
     def __exit__(self, kind: object, *exc: object) -> None:
-        self._ended.set()
-        self._heart.join()
-        # A store that failed already must not hide the error that ends the run.
-        if kind is None or self._failure is None:
-            self.save()
+        self._clock.__exit__(kind, *exc)
 
     def spent_s(self) -> float:
         """Return the wall seconds that this and earlier sessions have spent.
@@ -77,13 +75,26 @@ class Meter:
         Raises:
             StoreError: they could not be written meanwhile.
         """
-        if self._failure is not None:
-            raise self._failure
-        return self._earlier_s + self._clock() - self._began_s
+        return self._clock.spent_s()
 
     def remaining_s(self) -> float:
         """Return the seconds left; infinite without a limit, negative when overspent."""
         return math.inf if self._budget.wall_s is None else self._budget.wall_s - self.spent_s()
+
+    def spent_tokens(self) -> int | None:
+        """Return the tokens of all calls; None when a call did not say."""
+        exact = self._costs.tokens().exact
+        return None if exact is None else int(exact)
+
+    def spent_usd(self) -> float | None:
+        """Return the dollars of all calls; None when a call's price is unknown."""
+        return self._costs.usd().exact
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Stop the clock inside the block: only somebody outside has something to do."""
+        with self._clock.paused():
+            yield
 
     def save(self) -> None:
         """Write what was spent since the last time.
@@ -91,16 +102,34 @@ class Meter:
         Raises:
             StoreError: it cannot be written.
         """
-        with self._mutex:
-            running_s = self._clock() - self._began_s
-            unsaved_s = running_s - self._saved_s
-            if unsaved_s > 0:
-                self._store.spend(unsaved_s)
-                self._saved_s = running_s
+        self._clock.save()
 
     def observe(self, tier: Tier, seconds: float) -> None:
         """Learn how long one verification took."""
         self._seconds[tier].append(seconds)
+
+    def observe_call(self, seconds: float, spent: Spent) -> None:
+        """Learn how long one call took that was answered."""
+        if spent.calls and seconds >= READY_FRAC * spent.call_s:
+            self._call_s.append(seconds)
+
+    def charge(self, attempt_id: int, spent: Spent) -> list[str]:
+        """Write down what an attempt's calls cost; return what the user must know of it, once."""
+        if not spent.calls:
+            return []
+        self._costs.add(attempt_id, spent)
+        unknown = {
+            "tokens": (self._budget.max_tokens, spent.tokens, "how many tokens it took"),
+            "usd": (self._budget.max_usd, spent.usd, "what it cost"),
+        }
+        warnings = []
+        for name, (limit, value, what) in unknown.items():
+            if limit is not None and value is None and name not in self._warned:
+                self._warned.add(name)
+                warnings.append(
+                    f"a model call did not say {what}: the limit max_{name}={limit:g} cannot hold"
+                )
+        return warnings
 
     def longest_fast_s(self) -> float | None:
         """Return how long this session's slowest fast verification took; None before the first."""
@@ -124,19 +153,49 @@ class Meter:
 
         The slowest tenth so far is taken as its duration; the first one may always start.
         """
-        fast = self._seconds[Tier.FAST]
-        expected_s = quantile(fast, 0.9) if fast else 0.0
         left_s = self.remaining_s() - self.reserve_s()
-        return left_s > 0 and left_s >= expected_s
+        return left_s > 0 and left_s >= self._fast_estimate_s()
+
+    def allows_call(self) -> bool:
+        """Whether another call can end, and its kernel be verified, before the reserve is touched.
+
+        The median call so far is taken as its duration; the first ones may always start.
+        """
+        expected_s = median(self._call_s) if self._call_s else 0.0
+        left_s = self.call_deadline_s()
+        return left_s is None or (left_s > 0 and left_s >= expected_s)
+
+    def call_deadline_s(self) -> float | None:
+        """Return the seconds that a call may take from now; None without a limit."""
+        if self._budget.wall_s is None:
+            return None
+        return self.remaining_s() - self.reserve_s() - self._fast_estimate_s()
+
+    def slow_call_s(self) -> float | None:
+        """Return what the slowest tenth of the calls took; None while too few have finished."""
+        if len(self._call_s) < MIN_CALLS_MEASURED:
+            return None
+        return quantile(self._call_s, SLOW_SHARE_FRAC)
+
+    def allows_tokens(self, in_flight: int) -> bool:
+        """Whether one more call fits `max_tokens` beside those under way."""
+        return _fits(self._costs.tokens(), self._budget.max_tokens, in_flight)
+
+    def allows_usd(self, in_flight: int) -> bool:
+        """Whether one more call fits `max_usd` beside those under way."""
+        return _fits(self._costs.usd(), self._budget.max_usd, in_flight)
 
     def allows_final(self) -> bool:
         """Whether another final verification is expected to end within the budget."""
         return self.remaining_s() >= self.final_estimate_s()
 
-    def _beat(self) -> None:
-        while not self._ended.wait(self._heartbeat_s):
-            try:
-                self.save()
-            except StoreError as exc:
-                self._failure = exc
-                return
+    def _fast_estimate_s(self) -> float:
+        fast = self._seconds[Tier.FAST]
+        return quantile(fast, SLOW_SHARE_FRAC) if fast else 0.0
+
+
+def _fits(total: Total, limit: float | None, in_flight: int) -> bool:
+    # Calls are expected to cost what the median one did; the first ones may start on trust.
+    if limit is None:
+        return True
+    return total.known < limit and total.known + (in_flight + 1) * total.typical <= limit

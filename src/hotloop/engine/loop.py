@@ -1,6 +1,6 @@
-"""The loop: ask, generate, build ahead, verify one at a time, tell; then the final tier.
+"""A run: load the problem, search at the fast tier, then the final tier; and how it ended.
 
-It decides when to go on and nothing else: what to try is the strategy's, how long is the meter's,
+It decides what comes next and nothing else: what to try is the strategy's, how long is the meter's,
 what is true is the verifier's, what happened is the store's.
 """
 
@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from hotloop.core.attempt import RunSpec
 from hotloop.core.event import Event, Listener
 from hotloop.core.problem import Problem
-from hotloop.core.verdict import Tier
+from hotloop.engine.calls import Calls
+from hotloop.engine.ending import Ending
 from hotloop.engine.final import run_final_tier
-from hotloop.engine.judging import await_build, judge
 from hotloop.engine.lanes import Lanes
 from hotloop.engine.limits import Meter
-from hotloop.engine.outcomes import Outcomes
-from hotloop.engine.pipeline import Pipeline
 from hotloop.engine.reporter import Reporter
 from hotloop.engine.result import RunResult, StopReason, collect, stored_result
+from hotloop.engine.search import fast_tier
 from hotloop.engine.session import Parts, Session
 from hotloop.engine.stop import StopFlag
-from hotloop.errors import HotloopError, StoreError
+from hotloop.errors import HotloopError, Pending, StoreError
 
 SLOW_FRAC = 0.5
 """A verification that takes this much of the whole budget is named where the run stops."""
@@ -46,22 +46,29 @@ def run_search(
     Raises:
         ForeignRun: the store holds another run.
         ProblemError: the problem is broken, or no generator covers it.
+        ProviderError: no model call can be made; the journal keeps everything.
         InfraError: the machine failed twice in a row; the journal keeps everything.
         StoreError: the journal cannot be written.
     """
     parts.store.begin(spec, problem)
     stored = stored_result(parts.store, spec)
     if stored is not None:
-        listen(Event(kind="stopped", payload={"reason": stored.reason, "message": stored.detail}))
+        payload = {"reason": stored.reason, "message": stored.detail, "waiting": ()}
+        listen(Event(kind="stopped", payload=payload))
         return stored
     reporter = Reporter(parts.store, listen)
     began_s = clock()
-    info = parts.verifier.load(problem)
+    try:
+        info = parts.verifier.load(problem)
+    except Pending as exc:
+        waiting = Ending(reason=StopReason.WAITING, detail=str(exc), waiting=exc.waiting)
+        return _end(parts, spec, reporter, waiting)
     reporter.setup(info, clock() - began_s)
     meter = Meter(spec.budget, parts.store, clock=clock, has_final=spec.device != "cpu")
     session = Session(
         parts=parts,
         spec=spec,
+        problem=problem,
         info=info,
         meter=meter,
         reporter=reporter,
@@ -69,59 +76,58 @@ def run_search(
         stop=stop or StopFlag(),
     )
     with meter:
-        reason = _run(session)
-    detail = _overrun(session) if reason is StopReason.WALL else None
-    reporter.stopped(reason, spec.budget, message=detail)
-    return collect(parts.store, reason, detail)
+        ending = _run(session)
+    if ending.reason is StopReason.WALL:
+        ending = replace(ending, detail=_overrun(session))
+    return _end(parts, spec, reporter, ending)
 
 
-def _run(session: Session) -> StopReason:
+def _end(parts: Parts, spec: RunSpec, reporter: Reporter, ending: Ending) -> RunResult:
+    waiting = ending.waiting if ending.reason is StopReason.WAITING else ()
+    reporter.stopped(ending.reason, spec.budget, message=ending.detail, waiting=waiting)
+    return collect(parts.store, ending.reason, ending.detail, waiting=waiting)
+
+
+def _run(session: Session) -> Ending:
     """Search, then verify the best at the final tier; return why it ended."""
+    parts = session.parts
     try:
-        with Lanes(session.parts.verifier.build, session.parts.lanes) as lanes:
-            reason = _search(session, lanes)
-            if session.has_final and not session.stop.now:
+        with (
+            Lanes(parts.verifier.build, parts.lanes) as lanes,
+            Calls(parts.generator, parts.calls, clock=session.clock) as calls,
+            fast_tier(session, lanes, calls) as ending,
+        ):
+            if _is_time_for_final(session, ending):
                 lanes.close()
-                run_final_tier(session)
+                awaited = run_final_tier(session)
+                if awaited is not None:
+                    ending = Ending(
+                        reason=StopReason.WAITING, detail=str(awaited), waiting=awaited.waiting
+                    )
     except KeyboardInterrupt:
-        return StopReason.INTERRUPTED
+        return Ending(reason=StopReason.INTERRUPTED)
     except StoreError:
         raise  # the journal itself failed: there is nowhere to note it
     except HotloopError as exc:
-        session.reporter.stopped(StopReason.FAILED, session.spec.budget, message=str(exc))
+        message = str(exc)
+        session.reporter.stopped(StopReason.FAILED, session.spec.budget, message=message)
         raise
-    return StopReason.INTERRUPTED if session.stop.draining else reason
+    return Ending(reason=StopReason.INTERRUPTED) if session.stop.draining else ending
 
 
-def _search(session: Session, lanes: Lanes) -> StopReason:
-    """Verify candidates at the fast tier until something ends it; return what did."""
-    parts = session.parts
-    earlier = parts.store.attempts()
-    strategy = parts.strategy(parts.generator.space(session.info), session.spec.seed)
-    strategy.restore(earlier)
-    outcomes = Outcomes(session, strategy, earlier)
-    pipeline = Pipeline(session, strategy, lanes, earlier=earlier, is_known=outcomes.is_known)
-    while (reason := session.why_stop()) is None:
-        pending = pipeline.head()
-        if pending is None:
-            return pipeline.why_empty()
-        verdict = outcomes.known(pending.candidate.id)
-        if verdict is None:
-            is_built = await_build(session, pending.build)
-            if session.why_stop() is not None:
-                continue  # the wait used up the budget, or the user stopped it
-            session.reporter.tell("verifying", attempt=pending.attempt)
-            verdict = judge(session, pending.candidate, Tier.FAST, may_retry=is_built)
-        outcomes.conclude(pending.attempt, verdict)
-        pipeline.pop()
-    return reason
+def _is_time_for_final(session: Session, ending: Ending) -> bool:
+    if not session.has_final or session.stop.now:
+        return False
+    # An answer that is still to come may be the best, unless there is no time left to verify it.
+    return not ending.is_waiting or ending.reason is StopReason.WALL
 
 
 def _overrun(session: Session) -> str | None:
     """Say what used up a budget that gave room to one verification or none."""
     limit_s, longest_s = session.spec.budget.wall_s or 0.0, session.meter.longest_fast_s()
     if longest_s is None:
-        return "before a verification could start"
+        is_first = all(a.verdict is None for a in session.parts.store.attempts())
+        return "before a verification could start" if is_first else None
     if longest_s < SLOW_FRAC * limit_s:
         return None
     return f"one verification took {longest_s:.0f} s of a budget of {limit_s:.0f} s"

@@ -39,10 +39,23 @@ class Outcomes:
         spent_s = session.meter.spent_s()
         attempt = replace(attempt, verdict=verdict, objective=objective, finished_s=spent_s)
         session.reporter.finished(attempt)
-        self._strategy.tell(Outcome(proposal_id=attempt.id, verdict=verdict, objective=objective))
+        self._strategy.tell(
+            Outcome(
+                proposal_id=attempt.id,
+                verdict=verdict,
+                objective=objective,
+                declared=attempt.declared,
+            )
+        )
         if self._remember(attempt):
             session.reporter.tell("best", attempt=attempt)
-        session.reporter.tell("budget", spent_s=spent_s, limit_s=session.spec.budget.wall_s)
+        session.reporter.tell(
+            "budget",
+            spent_s=spent_s,
+            limit_s=session.spec.budget.wall_s,
+            spent_tokens=session.meter.spent_tokens(),
+            spent_usd=session.meter.spent_usd(),
+        )
 
     def _remember(self, attempt: Attempt) -> bool:
         """Keep the verdict; return whether the attempt is the best so far."""

@@ -32,8 +32,14 @@ class Reporter:
         self._store.note("setup", {"info": to_json(info), "setup_s": setup_s})
         self.tell("setup", info=info)
 
-    def started(self, attempt: Attempt, candidate: Candidate) -> None:
-        """An attempt was proposed and written."""
+    def asking(self, attempt: Attempt, *, is_new: bool) -> None:
+        """A model is asked for an attempt; `is_new` unless an earlier session proposed it."""
+        if is_new:
+            self._store.propose(attempt, None)
+        self.tell("asking", attempt=attempt)
+
+    def started(self, attempt: Attempt, candidate: Candidate | None) -> None:
+        """An attempt was proposed and written; without a candidate there is no code in it."""
         self._store.propose(attempt, candidate)
         self.tell("started", attempt=attempt)
 
@@ -57,8 +63,25 @@ class Reporter:
         self._store.note("warning", {"message": message})
         self.tell("warning", message=message)
 
-    def stopped(self, reason: str, budget: Budget, message: str | None = None) -> None:
-        """The session ended; `message` says what the reason does not."""
-        note = {"reason": reason, "budget": to_json(budget), "message": message}
+    def stopped(
+        self,
+        reason: str,
+        budget: Budget,
+        *,
+        message: str | None = None,
+        waiting: tuple[str, ...] = (),
+    ) -> None:
+        """The session ended; `message` says what the reason does not.
+
+        `waiting` are the files that only somebody outside can answer.
+        """
+        if waiting:
+            self.tell("waiting", waiting=waiting)
+        note = {
+            "reason": reason,
+            "budget": to_json(budget),
+            "message": message,
+            "waiting": list(waiting),
+        }
         self._store.note("stopped", note)
-        self.tell("stopped", reason=reason, message=message)
+        self.tell("stopped", reason=reason, message=message, waiting=waiting)

@@ -10,6 +10,7 @@ from hotloop.core.attempt import Attempt, Budget, RunSpec
 from hotloop.core.protocols import Store
 from hotloop.core.record import from_json
 from hotloop.core.verdict import Verdict
+from hotloop.engine.costs import CallCosts
 
 
 class StopReason(StrEnum):
@@ -19,8 +20,16 @@ class StopReason(StrEnum):
     """The wall-clock budget is spent."""
     CANDIDATES = "candidates"
     """As many candidates as the budget allows were verified."""
+    CALLS = "calls"
+    """The model was called for as many candidates as the budget allows."""
+    TOKENS = "tokens"
+    """No further model call fits the tokens of the budget."""
+    USD = "usd"
+    """No further model call fits the dollars of the budget."""
     EXHAUSTED = "exhausted"
     """The strategy has nothing left to try."""
+    WAITING = "waiting"
+    """Only answers from outside are missing; the same command goes on."""
     INTERRUPTED = "interrupted"
     """The user asked it to stop; the same command goes on."""
     FAILED = "failed"
@@ -46,6 +55,14 @@ class RunResult:
     reason: StopReason
     detail: str | None = None
     """What the reason alone does not say."""
+    waiting: tuple[str, ...] = ()
+    """The files to be answered, where the reason is `waiting`."""
+    calls: int = 0
+    """Model calls of all sessions."""
+    tokens: int | None = 0
+    """Tokens of all calls; None when one of them did not say."""
+    usd: float | None = 0.0
+    """Dollars of all calls; None when the price of one is unknown."""
 
     @property
     def passed(self) -> bool:
@@ -72,11 +89,19 @@ def stored_finals(store: Store) -> dict[str, Verdict]:
     }
 
 
-def collect(store: Store, reason: StopReason, detail: str | None = None) -> RunResult:
+def collect(
+    store: Store,
+    reason: StopReason,
+    detail: str | None = None,
+    *,
+    waiting: tuple[str, ...] = (),
+) -> RunResult:
     """Return the result that the journal amounts to."""
     attempts = tuple(store.attempts())
     finals = stored_finals(store)
     best = best_attempt(attempts, finals)
+    costs = CallCosts(store)
+    tokens = costs.tokens().exact
     return RunResult(
         best_attempt_id=None if best is None else best.id,
         fast=None if best is None else best.verdict,
@@ -86,6 +111,10 @@ def collect(store: Store, reason: StopReason, detail: str | None = None) -> RunR
         setup_s=sum(float(note["setup_s"]) for note in store.notes("setup")),
         reason=reason,
         detail=detail,
+        waiting=waiting,
+        calls=costs.calls,
+        tokens=None if tokens is None else int(tokens),
+        usd=costs.usd().exact,
     )
 
 
@@ -121,6 +150,9 @@ def stored_result(store: Store, spec: RunSpec) -> RunResult | None:
         StopReason.EXHAUSTED: True,
         StopReason.WALL: _within(spec.budget.wall_s, former.wall_s),
         StopReason.CANDIDATES: _within(spec.budget.max_candidates, former.max_candidates),
+        StopReason.CALLS: _within(spec.budget.max_calls, former.max_calls),
+        StopReason.TOKENS: _within(spec.budget.max_tokens, former.max_tokens),
+        StopReason.USD: _within(spec.budget.max_usd, former.max_usd),
     }
     return collect(store, reason, stops[-1]["message"]) if over.get(reason, False) else None
 

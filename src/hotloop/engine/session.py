@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hotloop.core.attempt import RunSpec
-from hotloop.core.problem import ProblemInfo
+from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Generator, Store, Strategy, Verifier
 from hotloop.core.space import Space
 from hotloop.engine.limits import Meter
@@ -26,6 +26,9 @@ class Parts:
     store: Store
     lanes: int = 2
     """Builds that may run beside a verification."""
+    calls: int = 4
+    """Model calls that may be under way at a time; prompts that await an answer from outside
+    count as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,7 @@ class Session:
 
     parts: Parts
     spec: RunSpec
+    problem: Problem
     info: ProblemInfo
     meter: Meter
     reporter: Reporter
@@ -50,3 +54,17 @@ class Session:
         if self.stop.draining:
             return StopReason.INTERRUPTED
         return None if self.meter.allows_fast() else StopReason.WALL
+
+    def why_no_call(self, in_flight: int) -> StopReason | None:
+        """Return why no model call may start beside `in_flight` others; None when one may."""
+        meter = self.meter
+        # The clock stands while only answers from outside are awaited: they fit any time left.
+        if not self.parts.generator.is_outside and not meter.allows_call():
+            return StopReason.WALL
+        if not meter.allows_tokens(in_flight):
+            return StopReason.TOKENS
+        return None if meter.allows_usd(in_flight) else StopReason.USD
+
+    def call_deadline_s(self) -> float | None:
+        """Return the seconds that a call may take from now; None waits without end."""
+        return None if self.parts.generator.is_outside else self.meter.call_deadline_s()

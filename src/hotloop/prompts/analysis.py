@@ -5,16 +5,19 @@ where the tree and the known sizes carry it, and an unusual but honest kernel ma
 
 Covered: accesses without a mask where a block does not divide its size, masked loads without
 `other=` that are reduced, accumulators below float32, loops over single elements, TF32 products of
-float32 operands, tiles beyond shared memory. Not covered: block pointers and descriptors (they
-check bounds themselves), what happens outside of kernels.
+float32 operands, tiles beyond shared memory, accesses that run along neighbours in no direction.
+Not covered: block pointers and descriptors (they check bounds themselves), what happens outside of
+kernels.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from hotloop.core.problem import TensorSpec
 from hotloop.prompts.arithmetic_rules import large_tiles, low_accumulators, low_products
+from hotloop.prompts.coalescing_rules import scattered
 from hotloop.prompts.findings import Finding
 from hotloop.prompts.kernel_syntax import read_kernels
 from hotloop.prompts.memory_rules import serial_loops, unfilled, unmasked
@@ -35,6 +38,7 @@ def analyse(
     if tree is None:
         return ()
     dtypes = {spec.dtype for spec in inputs}
+    plain = all(_is_contiguous(spec) for spec in inputs)
     found: list[Finding] = []
     try:
         for kernel in read_kernels(tree, [spec.shape for spec in inputs]):
@@ -44,7 +48,17 @@ def analyse(
             found += serial_loops(kernel)
             found += low_products(kernel, dtypes, precision)
             found += large_tiles(kernel, dtypes)
+            if plain:
+                found += scattered(kernel)
     except RecursionError:  # an expression thousands of terms deep
         return ()
     unique = {(f.rule, f.line): f for f in found}
     return tuple(sorted(unique.values(), key=lambda f: f.line))
+
+
+def _is_contiguous(spec: TensorSpec) -> bool:
+    """Whether a tensor's strides are those of its shape; unknown ones are taken for that."""
+    own = tuple(math.prod(spec.shape[i + 1 :]) for i in range(len(spec.shape)))
+    return not spec.strides or all(
+        a == b for a, b, n in zip(spec.strides, own, spec.shape, strict=True) if n > 1
+    )

@@ -7,14 +7,17 @@ wrote is cleaned, cut and fenced (`untrusted.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hotloop.core.candidate import Candidate
-from hotloop.core.problem import Problem, ProblemInfo, Role
+from hotloop.core.problem import Problem, ProblemInfo, ProblemKind, Role
 from hotloop.core.verdict import CaseResult, Evidence, Stage, Status, Tier, Verdict
 from hotloop.prompts import numerics, speed
 from hotloop.prompts.compile_log import CompileError, excerpt, first_errors
+from hotloop.prompts.failing_call import describe_call
+from hotloop.prompts.meanings import meanings
+from hotloop.prompts.places import axis_names
 from hotloop.prompts.untrusted import clean, one_line, own_frames, quoted
 
 KIND_HINTS = {
@@ -81,6 +84,9 @@ def concerns_held_out(verdict: Verdict, problem: Problem) -> bool:
     held_out = {w.name for w in problem.workloads if w.role is Role.HELD_OUT}
     if verdict.passed or verdict.tier is not Tier.FINAL or not held_out:
         return False
+    workload = verdict.evidence.details.get("workload") if verdict.evidence else None
+    if isinstance(workload, Mapping):
+        return workload.get("role") not in (Role.NOMINAL, Role.BOUNDARY)
     failed = failed_case(verdict)
     if failed is not None:
         return failed.workload in held_out
@@ -133,7 +139,9 @@ def _compile(judged: Judged) -> list[str]:
     details, message = judged.evidence.details, clean(judged.evidence.message)
     log = clean("\n".join(str(details.get(k) or "") for k in ("log", "traceback")))
     errors = first_errors(f"{message}\n{log}")
-    parts = [quoted(message, lines=16, chars=2000)] if message.strip() else []
+    kernel = one_line(str(details.get("kernel") or ""), 80)
+    parts = [f"In kernel `{kernel}`:"] if kernel else []
+    parts += [quoted(message, lines=16, chars=2000)] if message.strip() else []
     parts += [text for error in errors if (text := _compile_place(judged, error))]
     if not errors:
         parts.append(_at_line(judged, details.get("line")))
@@ -149,7 +157,13 @@ def _compile_place(judged: Judged, error: CompileError) -> str:
 
 def _runtime(judged: Judged) -> list[str]:
     message = quoted(judged.evidence.message, lines=12, chars=1500)
-    return [message, _traceback(judged), _hint(judged)]
+    return [
+        message,
+        _kernels(judged),
+        _traceback(judged),
+        describe_call(judged.verdict),
+        _hint(judged),
+    ]
 
 
 def _timeout(judged: Judged) -> list[str]:
@@ -162,11 +176,11 @@ def _timeout(judged: Judged) -> list[str]:
         else "Usual causes: a loop whose end is never reached, a wait for another program, or a "
         "grid of one program that does the work of thousands."
     )
-    return [f"It was stopped {when}.", usual]
+    return [f"It was stopped {when}.", describe_call(judged.verdict), usual]
 
 
 def _interface(judged: Judged) -> list[str]:
-    return [_sentence(one_line(judged.evidence.message))]
+    return [_sentence(one_line(judged.evidence.message)), describe_call(judged.verdict)]
 
 
 def _numeric(judged: Judged) -> list[str]:
@@ -174,23 +188,38 @@ def _numeric(judged: Judged) -> list[str]:
     if evidence.kind == "timed_call":
         return [KIND_HINTS["timed_call"]]
     read = numerics.read_evidence(evidence.details)
-    if not evidence.details:  # outside of the problem's own tolerance, which is not told
-        told = "It is close, but not within the tolerance that the problem itself states."
-        return [told, *numerics.meanings(read, case)]
-    parts = [" ".join(numerics.describe(read, case))]
+    axis = axis_names(len(read.shape), is_attention=judged.problem.kind is ProblemKind.ATTENTION)
+    told = meanings(read, case, axis)
+    meant = f"What it means: {' '.join(told)}" if told else ""
+    if evidence.kind == "outside_tolerance" or not evidence.details:  # its numbers are not told
+        close = "It is close, but not within the tolerance that the problem itself states."
+        return [close, describe_call(judged.verdict), meant]
+    passed = describe_call(judged.verdict, names_values=False)
+    parts = [meant, " ".join(numerics.describe(read, case, axis)), passed]
     if case is not None and case.rule == "exact":
         parts.append("These inputs are whole numbers, on which the result must be exact.")
     table = numerics.sample_table(read)
     if table:
-        parts.append(f"The worst elements:\n{quoted(table)}")
-    meanings = numerics.meanings(read, case)
-    if meanings:
-        parts.append("What it may mean: " + " ".join(meanings))
+        parts.append(f"Some of the wrong elements, the worst first:\n{quoted(table)}")
     return parts
 
 
 def _plain_message(judged: Judged) -> list[str]:
-    return [_sentence(one_line(judged.evidence.message)), _hint(judged)]
+    told = _sentence(one_line(judged.evidence.message))
+    return [told, describe_call(judged.verdict), _hint(judged)]
+
+
+def _kernels(judged: Judged) -> str:
+    """Say which kernel a fault of the device is in: an asynchronous one names none itself."""
+    if judged.evidence.kind != "cuda_error":
+        return ""
+    names = list(dict.fromkeys(one_line(k.name, 80) for k in judged.verdict.resources))
+    if not names:
+        return ""
+    if len(names) == 1:
+        return f"The candidate has one kernel, `{names[0]}`: look there first."
+    told = ", ".join(f"`{name}`" for name in names[:6])
+    return f"The fault is reported late; it is in one of the kernels {told}."
 
 
 def _compiled_only(judged: Judged) -> list[str]:
@@ -199,7 +228,7 @@ def _compiled_only(judged: Judged) -> list[str]:
 
 def _passed(judged: Judged) -> list[str]:
     verdict = judged.verdict
-    timed = speed.describe_speed(verdict)
+    timed = speed.describe_speed(verdict, judged.info)
     lines = timed + speed.describe_resources(verdict.resources)
     if verdict.deterministic is False:
         lines.append("Repeated calls differ in their last bits (allowed).")

@@ -10,7 +10,8 @@ class Finding:
     """One weakness."""
 
     rule: str
-    """`no_mask`, `no_other`, `accumulator`, `serial_loop`, `dot_precision`, `shared_memory`."""
+    """`no_mask`, `no_other`, `accumulator`, `serial_loop`, `dot_precision`, `shared_memory`,
+    `uncoalesced`."""
     line: int
     """In the file, from 1."""
     message: str

@@ -8,6 +8,7 @@ arguments, and what launches pass to kernels.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ from hotloop.prompts.programs import dotted, is_kernel
 Values = frozenset[int]
 Names = Mapping[str, Values]
 MAX_VALUES = 64
+_KEEPS_SHAPE = ("contiguous", "to", "cuda", "float", "half", "bfloat16", "detach", "clone")
 
 _OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: lambda a, b: a + b,
@@ -73,7 +75,7 @@ def read_kernels(tree: ast.Module, shapes: Sequence[tuple[int, ...]]) -> list[Ke
 
     Args:
         tree: the file.
-        shapes: of the tensor arguments of `ModelNew.forward`, in order.
+        shapes: of the tensor arguments of `ModelNew.forward`, in order; taken as contiguous.
     """
     outer = _module_values(tree)
     kernels = {
@@ -216,22 +218,20 @@ def _host_values(
                     names[dotted(element)] = names.get(f"{text}[{i}]", _NOTHING)
             else:
                 for name, expression in _pairs(target, node.value):
-                    names[name] = evaluate(expression, names)
+                    values = evaluate(expression, names)
+                    if name in arguments and not is_call(expression, *_KEEPS_SHAPE):
+                        names = {k: v for k, v in names.items() if not k.startswith(f"{name}.")}
+                    names[name] = values
     return names
 
 
 def _add_shape(names: dict[str, Values], argument: str, shape: tuple[int, ...]) -> None:
-    elements = 1
     for i, size in enumerate(shape):
-        elements *= size
-        for text in (
-            f"{argument}.shape[{i}]",
-            f"{argument}.size({i})",
-            f"{argument}.shape[{i - len(shape)}]",
-            f"{argument}.size({i - len(shape)})",
-        ):
-            names[text] = frozenset({size})
-    names[f"{argument}.numel()"] = frozenset({elements})
+        for index in (i, i - len(shape)):
+            for text in (f"{argument}.shape[{index}]", f"{argument}.size({index})"):
+                names[text] = frozenset({size})
+            names[f"{argument}.stride({index})"] = frozenset({math.prod(shape[i + 1 :])})
+    names[f"{argument}.numel()"] = frozenset({math.prod(shape)})
 
 
 def _launches(function: ast.FunctionDef) -> Iterator[ast.Call]:

@@ -23,6 +23,8 @@ class Result(StrEnum):
     """Correct, and faster than the best before it."""
     SLOWER = "slower"
     """Correct, and not faster."""
+    CORRECT = "correct"
+    """Correct, on a machine where nothing is timed."""
     FAILED = "failed"
 
 
@@ -49,6 +51,8 @@ class Memory:
     """Oldest first."""
     asked: frozenset[str] = frozenset()
     """Keys of the moves that earlier prompts have asked for (`speed.Move`)."""
+    best: str = ""
+    """The best correct kernel so far, in a few words: `0.43 ms a call, 1.4x as fast as eager`."""
 
     def lines(self) -> list[str]:
         """Return the section's lines; empty when nothing was tried."""
@@ -59,6 +63,8 @@ class Memory:
         lines = [
             f"{_counted(self.attempts, 'attempt')} so far" + (f": {by_status}." * bool(counts))
         ]
+        if self.best:
+            lines.append(f"best correct kernel so far: {one_line(self.best, 120)}")
         for result in Result:
             lines += self._of(result)
         return lines

@@ -1,32 +1,22 @@
-"""Wrong values in words: how many, where, how wrong, and what that usually means.
+"""Wrong values in words: how many, where and how wrong.
 
-A meaning is given only where the evidence carries it, and is called a guess. Errors are told
-relative to eager PyTorch's own, never to a limit. What the evidence may hold is listed in
-`NumericEvidence`; each part may be missing.
+Errors are told relative to eager PyTorch's own, never to a limit. What the evidence may hold is
+listed in `NumericEvidence`; each part may be missing. What it means is said in `meanings.py`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hotloop.core.verdict import CaseResult
+from hotloop.prompts import places
+from hotloop.prompts.failing_call import values_in_words
 
 MAX_SAMPLES = 5
-TILE = 128
-"""The largest tile side that is usual; samples within one such square are called one tile."""
-RATIO_SPREAD_FRAC = 0.01
-"""Ratios within 1 % of each other are one ratio: 16-bit outputs carry 2 to 3 digits."""
-
-KNOWN_RATIOS: tuple[tuple[float, str], ...] = (
-    (1.4427, "log2(e): a factor between exp and exp2 is applied twice or not undone"),
-    (0.6931, "ln(2): the factor log2(e) between exp and exp2 is missing"),
-    (2.0, "a factor of two: something is added or counted twice"),
-    (0.5, "a factor of one half: half of the terms are missing, or a scale is applied twice"),
-    (-1.0, "the sign is turned round"),
-)
+Axis = Callable[[int], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +30,31 @@ class Sample:
     @property
     def ratio(self) -> float | None:
         """Got over expected; None when that says nothing."""
-        got, expected = _number(self.got), _number(self.expected)
+        got, expected = number(self.got), number(self.expected)
         if got is None or not expected or not math.isfinite(got) or not math.isfinite(expected):
             return None
         return got / expected
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Where some elements lie."""
+
+    box: tuple[tuple[int, int], ...] = ()
+    """First and last index in each dimension; empty when not known."""
+    patterns: tuple[Mapping[str, Any], ...] = ()
+    """Of each dimension that is not hit everywhere: see `places.describe_pattern`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """One number for all wrong elements."""
+
+    median: float
+    spread: float
+    """Half the width of the middle of the distribution."""
+    share: float | None = None
+    """Share of the wrong elements that it explains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +67,28 @@ class NumericEvidence:
     mismatches: int
     samples: tuple[Sample, ...]
     nonfinite: int | None
-    box: tuple[tuple[int, int], ...]
-    """First and last wrong index in each dimension; empty when not known."""
-    ratio: tuple[float, float] | None
-    """Median of got / expected over the wrong elements, and the spread around it."""
+    nan: int | None
+    region: Region
+    """Of all wrong elements."""
+    nonfinite_region: Region
+    ratio: Law | None
+    """Of got / expected over the wrong elements."""
+    difference: Law | None
+    """Of got - expected."""
+    evenness: float | None
+    """Median error over its root mean square: near 0 where few elements carry the error."""
+    diagonal: str | None
+    origin: object
+    mistake: object
+    smaller: str
+    """At which other sizes the same kernel is right and wrong, in words."""
+    masked_rows: bool
+    """Whether NaN stands exactly in rows in which every key is masked."""
+
+    @property
+    def box(self) -> tuple[tuple[int, int], ...]:
+        """First and last wrong index in each dimension; empty when not known."""
+        return self.region.box
 
     @property
     def total(self) -> int:
@@ -70,23 +99,33 @@ class NumericEvidence:
 def read_evidence(details: Mapping[str, Any]) -> NumericEvidence:
     """Read the details of a verdict's evidence; whatever has another form is left out."""
     shape = _integers(details.get("shape"))
-    box = tuple(tuple(_integers(pair)) for pair in _list(details.get("box")))
-    nonfinite = details.get("nonfinite")
     return NumericEvidence(
         output=str(details.get("output", "the output")),
         profile=str(details.get("profile", "")),
         shape=shape,
         mismatches=_integer(details.get("mismatches")) or 0,
         samples=tuple(_samples(details.get("samples"), len(shape)))[:MAX_SAMPLES],
-        nonfinite=_integer(nonfinite),
-        box=tuple((b[0], b[1]) for b in box if len(b) == 2) if len(box) == len(shape) else (),
-        ratio=_ratio(details.get("ratio")),
+        nonfinite=_integer(details.get("nonfinite")),
+        nan=_integer(details.get("nan")),
+        region=_region(details, "", len(shape)),
+        nonfinite_region=_region(details, "nonfinite_", len(shape)),
+        ratio=_law(details.get("ratio")),
+        difference=_law(details.get("difference")),
+        evenness=_real(details.get("evenness")),
+        diagonal=str(details["diagonal"]) if "diagonal" in details else None,
+        origin=details.get("origin"),
+        mistake=details.get("mistake"),
+        smaller=_smaller(details.get("smaller")),
+        masked_rows=details.get("masked_rows") is True,
     )
 
 
-def describe(evidence: NumericEvidence, case: CaseResult | None) -> list[str]:
-    """Return sentences on how many elements are wrong, where and by how much."""
-    on = f" on {evidence.profile!r} inputs" if evidence.profile else ""
+def describe(evidence: NumericEvidence, case: CaseResult | None, axis: Axis) -> list[str]:
+    """Return sentences on how many elements are wrong, where and by how much.
+
+    `axis` gives the words for a dimension, see `places.axis_names`.
+    """
+    on = f" on {values_in_words(evidence.profile)}" if evidence.profile else ""
     shape = f" of shape {list(evidence.shape)}" if evidence.shape else ""
     lines = [f"{evidence.output}{shape} is wrong{on}."]
     if evidence.mismatches and evidence.total:
@@ -94,13 +133,18 @@ def describe(evidence: NumericEvidence, case: CaseResult | None) -> list[str]:
         lines.append(
             f"{evidence.mismatches} of {evidence.total} elements ({_percent(share)}) are far off."
         )
+    nonfinite = evidence.nonfinite_region
     if evidence.nonfinite:
-        lines.append(f"{evidence.nonfinite} elements are NaN or Inf.")
-    if evidence.box:
-        spans = ", ".join(f"{lo}..{hi}" for lo, hi in evidence.box)
-        lines.append(f"All wrong elements lie in [{spans}].")
+        place = places.describe_place(nonfinite.box, nonfinite.patterns, evidence.shape, axis)
+        where = f": {place}" if place else ""
+        lines.append(f"{evidence.nonfinite} elements are {_what(evidence)}{where}.")
+    wrong = evidence.region
+    if evidence.mismatches != evidence.nonfinite or wrong.box != nonfinite.box:
+        place = places.describe_place(wrong.box, wrong.patterns, evidence.shape, axis)
+        lines += [f"They lie at {place}."] if place else []
+        lines += [told] if (told := places.describe_diagonal(evidence.diagonal)) else []
     lines += _relations(case)
-    return lines
+    return [*lines, evidence.smaller] if evidence.smaller else lines
 
 
 def sample_table(evidence: NumericEvidence) -> str:
@@ -112,15 +156,12 @@ def sample_table(evidence: NumericEvidence) -> str:
     return "\n".join(rows)
 
 
-def meanings(evidence: NumericEvidence, case: CaseResult | None) -> list[str]:
-    """Return what such errors usually mean; empty when the evidence carries no guess."""
-    found = [
-        _nonfinite(evidence, case),
-        _constant_ratio(evidence) or _zeros(evidence),
-        _last_block(evidence) or _one_tile(evidence),
-    ]
-    told = [text for text in found if text]
-    return told or [text for text in (_precision(evidence, case), _unrelated(case)) if text]
+def _what(evidence: NumericEvidence) -> str:
+    if evidence.nan is None:
+        return "NaN or Inf"
+    if evidence.nan == evidence.nonfinite:
+        return "NaN"
+    return f"NaN or Inf ({evidence.nan} NaN)" if evidence.nan else "Inf"
 
 
 def _relations(case: CaseResult | None) -> list[str]:
@@ -135,111 +176,6 @@ def _relations(case: CaseResult | None) -> list[str]:
     return lines
 
 
-def _nonfinite(evidence: NumericEvidence, case: CaseResult | None) -> str | None:
-    got = [_number(s.got) for s in evidence.samples]
-    is_nan = bool(got) and all(v is not None and math.isnan(v) for v in got)
-    if not is_nan and not evidence.nonfinite and (case is None or case.rule != "nonfinite"):
-        return None
-    return (
-        "NaN or Inf: an element that is never written stays NaN; else look for exp of a large "
-        "number, 0 / 0, or inf - inf in a row where everything is masked."
-    )
-
-
-def _constant_ratio(evidence: NumericEvidence) -> str | None:
-    ratio = _one_ratio(evidence)
-    if ratio is None or abs(ratio - 1) < 0.02:
-        return None
-    name = next((told for known, told in KNOWN_RATIOS if abs(ratio / known - 1) < 0.01), "")
-    known = f" ({name})" if name else ""
-    return (
-        f"Off by one constant ratio: got / expected is {ratio:.4g} everywhere it was looked{known}."
-        " More likely a scale than an index."
-    )
-
-
-def _one_ratio(evidence: NumericEvidence) -> float | None:
-    if evidence.ratio is not None:
-        median, spread = evidence.ratio
-        return median if abs(spread) <= RATIO_SPREAD_FRAC * abs(median) and median else None
-    ratios = [r for s in evidence.samples if (r := s.ratio) is not None and r != 0]
-    if len(ratios) < 3 or len(ratios) < len(evidence.samples):
-        return None
-    middle = sorted(ratios)[len(ratios) // 2]
-    close = all(abs(r / middle - 1) <= RATIO_SPREAD_FRAC for r in ratios)
-    return middle if close else None
-
-
-def _zeros(evidence: NumericEvidence) -> str | None:
-    samples = evidence.samples
-    if len(samples) < 3 or any(_number(s.got) != 0 for s in samples):
-        return None
-    if any(_number(s.expected) == 0 for s in samples):
-        return None
-    return "The worst elements are 0: masked away, or terms were never added to them."
-
-
-def _last_block(evidence: NumericEvidence) -> str | None:
-    """All wrong indices of one dimension lie past its last whole tile."""
-    for dim, size in enumerate(evidence.shape):
-        tail = size % TILE
-        if tail and size > TILE and _span(evidence, dim)[0] >= size - tail:
-            return (
-                f"{_which(evidence)} lie in the last partial block of dimension {dim} (size "
-                f"{size}, no multiple of {TILE}): look at the masks there."
-            )
-    return None
-
-
-def _one_tile(evidence: NumericEvidence) -> str | None:
-    if len(evidence.shape) < 1 or not evidence.mismatches:
-        return None
-    spans = [_span(evidence, dim) for dim in range(len(evidence.shape))]
-    in_tile = all(hi - lo < TILE for lo, hi in spans)
-    leading = all(hi == lo for lo, hi in spans[:-2])
-    is_small = evidence.mismatches <= TILE * TILE and evidence.mismatches * 4 <= evidence.total
-    if not (in_tile and leading and is_small and evidence.box):
-        return None  # a few samples close to each other do not show that the rest is right
-    where = ", ".join(f"{lo}..{hi}" for lo, hi in spans)
-    return (
-        f"All wrong elements lie in one tile [{where}], the rest is right: one program, or one "
-        "step of its loop, uses a wrong offset or mask."
-    )
-
-
-def _precision(evidence: NumericEvidence, case: CaseResult | None) -> str | None:
-    if case is None or not case.rmse or case.eager_rmse <= 0 or case.golden_rms <= 0:
-        return None
-    times, relative = case.rmse / case.eager_rmse, case.rmse / case.golden_rms
-    if not (times >= 5 and relative <= 0.02):
-        return None
-    return (
-        f"Right but not exact enough ({times:.0f} times eager's error, everywhere small): usually "
-        "accumulation or a product in lower precision. Accumulate in float32, and look at "
-        "`input_precision` of tl.dot and at casts before it."
-    )
-
-
-def _unrelated(case: CaseResult | None) -> str | None:
-    if case is None or not case.rmse or case.golden_rms <= 0 or case.rmse < 0.5 * case.golden_rms:
-        return None
-    return (
-        "The error is as large as the output itself: wrong indices, strides or a missing step, "
-        "not rounding."
-    )
-
-
-def _which(evidence: NumericEvidence) -> str:
-    return "All wrong elements" if evidence.box else "The worst elements"
-
-
-def _span(evidence: NumericEvidence, dim: int) -> tuple[int, int]:
-    if evidence.box:
-        return evidence.box[dim]
-    indices = [s.index[dim] for s in evidence.samples if len(s.index) > dim]
-    return (min(indices), max(indices)) if len(indices) >= 3 else (-1, 1 << 62)
-
-
 def _samples(data: object, dims: int) -> list[Sample]:
     found = []
     for item in _list(data):
@@ -251,13 +187,42 @@ def _samples(data: object, dims: int) -> list[Sample]:
     return found
 
 
-def _ratio(data: object) -> tuple[float, float] | None:
+def _region(details: Mapping[str, Any], prefix: str, dims: int) -> Region:
+    box = tuple(tuple(_integers(pair)) for pair in _list(details.get(f"{prefix}box")))
+    patterns = _list(details.get(f"{prefix}patterns"))
+    return Region(
+        box=tuple((b[0], b[1]) for b in box if len(b) == 2) if len(box) == dims else (),
+        patterns=tuple(p for p in patterns if isinstance(p, Mapping)),
+    )
+
+
+def _smaller(data: object) -> str:
+    if not isinstance(data, Mapping):
+        return ""
+    passes, fails = _sizes(data.get("passes")), _sizes(data.get("fails"))
+    if passes and fails:
+        return (
+            f"With {passes} it is right, with {fails} it is wrong already: look at what "
+            "changes between the two (a second block, another stage)."
+        )
+    if passes:
+        return f"With {passes} it is right."
+    return f"With {fails} it is wrong already." if fails else ""
+
+
+def _sizes(data: object) -> str:
+    if not isinstance(data, Mapping):
+        return ""
+    return ", ".join(f"{k} = {v}" for k, v in data.items() if isinstance(v, int))
+
+
+def _law(data: object) -> Law | None:
     if not isinstance(data, Mapping):
         return None
-    median, spread = data.get("median"), data.get("spread")
-    if not isinstance(median, (int, float)) or not isinstance(spread, (int, float)):
+    median, spread = _real(data.get("median")), _real(data.get("spread"))
+    if median is None or spread is None:
         return None
-    return float(median), float(spread)
+    return Law(median, spread, _real(data.get("share")))
 
 
 def _list(data: object) -> Sequence[Any]:
@@ -273,7 +238,12 @@ def _integer(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _number(text: str) -> float | None:
+def _real(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+def number(text: str) -> float | None:
+    """Return the number that a sample's text is; None for anything else."""
     try:
         return float(text)
     except ValueError:

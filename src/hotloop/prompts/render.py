@@ -15,7 +15,8 @@ from typing import Any
 
 import jinja2
 
-from hotloop.core.verdict import Status
+from hotloop.core.problem import Problem
+from hotloop.core.verdict import Status, Verdict
 from hotloop.prompts import speed, untrusted
 from hotloop.prompts.feedback import Judged, make_feedback
 from hotloop.prompts.findings import Finding
@@ -28,10 +29,16 @@ from hotloop.prompts.task import (
     shown_source,
     size_lines,
 )
+from hotloop.prompts.tunables import read_tunables
 
 MAX_FINDINGS = 4
 IDEAS = 4
 NO_MEMORY = Memory()
+MOVE_CHARS = 160
+MAX_MENDS, MEND_CHARS = 4, 300
+REPLY_LINES, REPLY_CHARS = 200, 8000
+SHOWN_REPLIES = frozenset({"no_entry", "no_description", "bad_description", "wrong_language"})
+"""Kinds of replies without a kernel of which most is right: the next prompt shows them."""
 
 
 class Sees(IntEnum):
@@ -72,12 +79,35 @@ class Context:
     sees: Sees = Sees.MEMORY
     wants_diff: bool = False
     """Whether the answer may be a unified diff."""
+    lapse: Verdict | None = None
+    """The verdict on the last reply to this, where it held no kernel."""
+    beats: str = ""
+    """The best correct kernel so far, in a few words, where this one is an attempt to beat it."""
+    mends: tuple[str, ...] = ()
+    """What earlier repairs in this line did and how they ended, oldest first."""
 
 
-def first_prompt(task: Task, *, idea: str | None = None, memory: Memory = NO_MEMORY) -> Prompt:
-    """Return the first prompt; with `idea`, the one that this draft is to carry out."""
-    idea_line = untrusted.one_line(idea, 1000) if idea else None
-    return _render("first", task, {"idea": idea_line, "memory": memory.lines()})
+def first_prompt(
+    task: Task,
+    *,
+    idea: str | None = None,
+    memory: Memory = NO_MEMORY,
+    lapse: Verdict | None = None,
+) -> Prompt:
+    """Return the first prompt.
+
+    Args:
+        task: what every prompt is about.
+        idea: the one that this draft is to carry out.
+        memory: what was tried before.
+        lapse: the verdict on the last reply to this, where it held no kernel.
+    """
+    values = {
+        "idea": untrusted.one_line(idea, 1000) if idea else None,
+        "memory": memory.lines(),
+        "lapse": _lapse(lapse, task.problem) if lapse is not None else None,
+    }
+    return _render("first", task, values)
 
 
 def ideas_prompt(task: Task, *, count: int = IDEAS, memory: Memory = NO_MEMORY) -> Prompt:
@@ -96,8 +126,13 @@ def optimise_prompt(task: Task, context: Context) -> Prompt:
     """Return the prompt for a candidate that passed: one move that was not asked for yet."""
     if context.sees is Sees.NOTHING:
         return first_prompt(task)
-    move = _next_move(context) if context.sees >= Sees.PERFORMANCE else None
-    values = _about(context) | {"move": move.text if move else None}
+    known = _moves(context) if context.sees >= Sees.PERFORMANCE else []
+    asked = context.memory.asked
+    move = next((move for move in known if move.key not in asked), None)
+    values = _about(context) | {
+        "move": move.text if move else None,
+        "asked": [_told_move(m) for m in known] if context.sees >= Sees.MEMORY else [],
+    }
     return _render("optimise", task, values, move=move.key if move else None)
 
 
@@ -121,10 +156,30 @@ def parse_ideas(reply: str) -> list[str]:
     return [untrusted.one_line(idea.replace("**", ""), 1000) for idea in ideas]
 
 
-def _next_move(context: Context) -> speed.Move | None:
-    known = speed.moves(context.judged.verdict, context.judged.info)
-    asked = context.memory.asked
-    return next((move for move in known if move.key not in asked), None)
+def _moves(context: Context) -> list[speed.Move]:
+    """Return the moves for this kernel, without the advice to declare what it cannot or does."""
+    judged = context.judged
+    known = speed.moves(judged.verdict, judged.info)
+    source = judged.candidate.text() if judged.candidate is not None else ""
+    is_python = judged.candidate is None or judged.candidate.entry.endswith(".py")
+    if is_python and read_tunables(source).space is None:
+        return known
+    return [move for move in known if move.key != "tunables"]
+
+
+def _told_move(move: speed.Move) -> str:
+    return untrusted.one_line(move.text, MOVE_CHARS)
+
+
+def _lapse(verdict: Verdict, problem: Problem) -> str:
+    """Return what was wrong with a reply without a kernel, with its end where that helps."""
+    judged = Judged(verdict=verdict, candidate=None, problem=problem)
+    told = make_feedback(judged).text
+    reply = judged.evidence.details.get("reply")
+    if judged.evidence.details.get("reason") not in SHOWN_REPLIES or not isinstance(reply, str):
+        return told
+    shown = untrusted.quoted(reply, lines=REPLY_LINES, chars=REPLY_CHARS)
+    return f"{told}\n\nIt was (nobody has judged it; use what is right in it):\n{shown}"
 
 
 def _about(context: Context) -> dict[str, Any]:
@@ -140,7 +195,17 @@ def _about(context: Context) -> dict[str, Any]:
         "memory": context.memory.lines() if sees >= Sees.MEMORY else [],
         "wants_diff": context.wants_diff and judged.candidate is not None,
         "has_code": judged.candidate is not None,
+        "pins": _pins(judged),
+        "passed": judged.verdict.passed,
+        "shows_times": sees >= Sees.PERFORMANCE,
+        "lapse": _lapse(context.lapse, judged.problem) if context.lapse and has_verdict else None,
+        "mends": _mends(context) if sees >= Sees.MEMORY else [],
+        "beats": untrusted.one_line(context.beats, 120) if sees >= Sees.MEMORY else "",
     }
+
+
+def _mends(context: Context) -> list[str]:
+    return [untrusted.one_line(mend, MEND_CHARS) for mend in context.mends[-MAX_MENDS:]]
 
 
 def _sources(judged: Judged) -> list[dict[str, str]]:
@@ -155,6 +220,12 @@ def _sources(judged: Judged) -> list[dict[str, str]]:
         }
         for source in judged.candidate.sources
     ]
+
+
+def _pins(judged: Judged) -> str:
+    """Return the values that a sweep put in place of the shown source's own."""
+    pins = judged.candidate.pins if judged.candidate is not None else {}
+    return untrusted.one_line(", ".join(f"{name} = {value!r}" for name, value in pins.items()))
 
 
 def _finding_lines(findings: Sequence[Finding]) -> list[str]:

@@ -1,20 +1,24 @@
 """Measured time in words, and what to try first.
 
-Facts first: time, baselines, share of the roofline, resources and occupancy of each kernel. Then a
-list of moves in the order in which they usually pay; the caller takes the first that was not tried.
+Facts first: time, baselines, share of the roofline, hardware counters where there are any,
+resources and occupancy of each kernel. Then a list of moves: what counters ask for, then what
+usually pays; the caller takes the first that was not tried.
 On a device without a clock there are resources only, and nothing here looks like speed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from hotloop.core.problem import ProblemInfo
 from hotloop.core.units import KIB, MIB, format_ms
 from hotloop.core.verdict import KernelResources, Performance, Verdict
+from hotloop.prompts.counters import Move, counter_moves, describe_counters
 from hotloop.prompts.occupancy import MAX_WARPS, occupancy
+from hotloop.prompts.roofline import bound
 from hotloop.prompts.untrusted import one_line
+
+__all__ = ["Move", "describe_resources", "describe_speed", "moves"]
 
 NEAR_BOUND_FRAC = 0.9
 LOW_OCCUPANCY_FRAC = 0.25
@@ -25,16 +29,8 @@ BALANCE_FLOPS_PER_BYTE = 160.0
 MAX_KERNELS = 6
 
 
-class Move(NamedTuple):
-    """One thing to try."""
-
-    key: str
-    """Short and stable, so that a run can remember what it has asked for."""
-    text: str
-
-
-def describe_speed(verdict: Verdict) -> list[str]:
-    """Return lines on time, baselines and the roofline; empty where nothing was timed."""
+def describe_speed(verdict: Verdict, info: ProblemInfo | None = None) -> list[str]:
+    """Return lines on time, baselines, roofline and counters; empty where nothing was timed."""
     performance = verdict.performance
     if performance is None:
         return []
@@ -44,15 +40,21 @@ def describe_speed(verdict: Verdict) -> list[str]:
         parts = [_against(performance, name) for name in sorted(performance.baselines)]
         lines.append(f"Baselines: {'; '.join(parts)}.")
     if performance.roofline_frac is not None:
-        lines.append(
-            f"Roofline: {performance.roofline_frac:.0%} of this GPU's bound by FLOPs or "
-            "bytes, whichever is tighter."
-        )
+        lines.append(_roofline_line(performance.roofline_frac, performance.latency_ms, info))
     if performance.tflops:
         lines.append(f"Rate: {performance.tflops:.0f} TFLOP/s, counting dense work.")
     if performance.peak_memory_bytes:
         lines.append(f"Peak memory: {performance.peak_memory_bytes / MIB:.0f} MiB.")
-    return lines
+    return lines + describe_counters(performance)
+
+
+def _roofline_line(frac: float, latency_ms: float, info: ProblemInfo | None) -> str:
+    times = bound(info)
+    line = f"Roofline: {frac:.0%} of this GPU's bound by FLOPs or bytes, whichever is tighter"
+    if times is None or not times.ms:
+        return f"{line}."
+    by = "FLOPs" if times.by_work else "bytes"
+    return f"{line}: {format_ms(times.ms)} by {by} here, this takes {latency_ms / times.ms:.2g}x."
 
 
 def describe_resources(kernels: Sequence[KernelResources]) -> list[str]:
@@ -67,6 +69,7 @@ def moves(verdict: Verdict, info: ProblemInfo | None) -> list[Move]:
     """Return what to try, most promising first; at least one."""
     kernels, performance = verdict.resources, verdict.performance
     found = [_spills(k) for k in kernels]
+    found += counter_moves(performance)
     found += [_many_kernels(kernels, performance), _occupancy_move(kernels)]
     found += _bound_moves(info, performance)
     found.append(

@@ -8,11 +8,13 @@ there is one, is shown word for word.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hotloop.core.problem import Policy, Problem, ProblemInfo, ProblemKind, TensorSpec
 from hotloop.errors import ProblemError
+from hotloop.prompts.roofline import describe_bound
 from hotloop.prompts.untrusted import one_line
 
 HIDDEN_NAMES = frozenset({"workloads", "tolerances", "policy", "buffer_seed"})
@@ -124,7 +126,8 @@ def device_lines(info: ProblemInfo) -> list[str]:
     if info.baselines_ms:
         times = ", ".join(f"{name} {ms:.4g} ms" for name, ms in sorted(info.baselines_ms.items()))
         lines.append(f"PyTorch's own times for this problem: {times}")
-    return lines
+    least = describe_bound(info)
+    return [*lines, least] if least else lines
 
 
 def interface_kind(problem: Problem) -> str:
@@ -133,7 +136,15 @@ def interface_kind(problem: Problem) -> str:
 
 
 def _tensor(kind: str, spec: TensorSpec) -> str:
-    return f"{kind} `{spec.name}`: {_shape(spec.shape)}, {spec.dtype}"
+    line = f"{kind} `{spec.name}`: {_shape(spec.shape)}, {spec.dtype}"
+    if kind == "output" or not spec.strides or spec.strides == _contiguous(spec.shape):
+        return line
+    return f"{line}, strides {_shape(spec.strides)}"
+
+
+def _contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides, in elements, of a contiguous tensor."""
+    return tuple(math.prod(shape[dim + 1 :]) for dim in range(len(shape)))
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +26,16 @@ from hotloop.core.verdict import Verdict
 from hotloop.report.pinned_source import with_settings
 
 _TEMPLATES = Path(__file__).parent / "templates"
+
+_OWN_FILES = {
+    "problem_file": "problem.py",
+    "test_file": "test_kernel.py",
+    "benchmark_file": "benchmark.py",
+    "verdict_file": "verdict.json",
+    "readme_file": "README.md",
+}
+_ABOUT_PYTHON = "`ModelNew`, importable; needs torch, and triton or a CUDA compiler"
+_ABOUT_CUDA = "CUDA C++ with a launch description in its first comment; `hotloop verify` runs it"
 
 INTERPRETER_ELEMENTS = 1 << 26
 """Largest B * H * S * Skv * D that the generated test runs in Triton's interpreter: a few seconds
@@ -43,6 +54,8 @@ class BestResult:
     """The command line that judges this kernel again."""
     search_command: str
     """The command line that found it."""
+    model: str | None = None
+    """The model whose run it came out of, as the user named it; None for the built-in generator."""
 
 
 def write_best(folder: Path, result: BestResult) -> Path:
@@ -73,35 +86,45 @@ def write_best(folder: Path, result: BestResult) -> Path:
 
 def render_best(result: BestResult) -> dict[str, str]:
     """Return the files of the folder by relative path."""
-    problem = result.problem
-    files = {s.path: s.text for s in result.candidate.sources}
-    entry = result.candidate.entry
-    for name, value in result.candidate.pins.items():
-        files[entry] += f"\n{name} = {value!r}  # pinned\n"
+    problem, candidate = result.problem, result.candidate
+    files = {s.path: s.text for s in candidate.sources}
+    names = _own_names(files)
+    is_python = candidate.entry.endswith(".py")
+    if is_python:
+        for name, value in candidate.pins.items():
+            files[candidate.entry] += f"\n{name} = {value!r}  # pinned\n"
     sizes = {**problem.settings, **problem.workloads[0].settings}
-    files["problem.py"] = with_settings(problem.source, sizes)
-    files["verdict.json"] = json.dumps(to_json(result.verdict), indent=2, sort_keys=True) + "\n"
+    verdict = json.dumps(to_json(result.verdict), indent=2, sort_keys=True) + "\n"
+    files[names["problem_file"]] = with_settings(problem.source, sizes)
+    files[names["verdict_file"]] = verdict
     family = "attention" if problem.kind is ProblemKind.ATTENTION else "model"
-    values = _template_values(result)
-    if entry.endswith(".py"):
-        files["test_kernel.py"] = _render(f"{family}_test.py.jinja", values)
-        files["benchmark.py"] = _render(f"{family}_benchmark.py.jinja", values)
-    files["README.md"] = _render("best_readme.md.jinja", values)
+    values = {**_template_values(result), **names}
+    if is_python:
+        files[names["test_file"]] = _render(f"{family}_test.py.jinja", values)
+        files[names["benchmark_file"]] = _render(f"{family}_benchmark.py.jinja", values)
+    files[names["readme_file"]] = _render("best_readme.md.jinja", values)
     return files
 
 
+def _own_names(taken: Collection[str]) -> dict[str, str]:
+    """Return the names of our files; those of the candidate keep theirs: it imports them."""
+    return {key: f"hotloop_{name}" if name in taken else name for key, name in _OWN_FILES.items()}
+
+
 def _template_values(result: BestResult) -> dict[str, object]:
-    attention = result.info.attention
+    attention, candidate = result.info.attention, result.candidate
     return {
         "name": result.problem.name,
-        "entry": result.candidate.entry,
+        "entry": candidate.entry,
+        "about_kernel": _ABOUT_PYTHON if candidate.entry.endswith(".py") else _ABOUT_CUDA,
+        "others": sorted(s.path for s in candidate.sources if s.path != candidate.entry),
         "attention": attention,
-        "interpretable": _is_interpretable(result.info),
+        "interpretable": candidate.language == "triton" and _is_interpretable(result.info),
         "verdict": result.verdict,
-        "result_line": result_line(result.verdict),
+        "result_line": result_line(result.verdict, model=result.model),
         "verify_command": result.verify_command,
         "search_command": result.search_command,
-        "has_test": result.candidate.entry.endswith(".py"),
+        "has_test": candidate.entry.endswith(".py"),
         "precision": result.problem.policy.precision,
     }
 
@@ -119,14 +142,16 @@ def _is_interpretable(info: ProblemInfo) -> bool:
     return a.B * a.H * a.S * a.Skv * a.D <= INTERPRETER_ELEMENTS
 
 
-def result_line(verdict: Verdict) -> str:
+def result_line(verdict: Verdict, *, model: str | None = None) -> str:
     """Return one sentence on what was found; times only where they were measured."""
+    found = "" if model is None else f"; found with the model {model}"
     performance = verdict.performance
     if performance is None:
-        return f"{verdict.status.value} at tier {verdict.tier.value} on {verdict.device}; not timed"
+        where = f"at tier {verdict.tier.value} on {verdict.device}"
+        return f"{verdict.status.value} {where}; not timed{found}"
     text = f"{verdict.status.value}: {format_ms(performance.latency_ms)}"
     ratios = ", ".join(f"{x:.2f}x over {name}" for name, x in sorted(performance.speedup.items()))
-    return f"{text}, {ratios}" if ratios else text
+    return f"{text}, {ratios}{found}" if ratios else f"{text}{found}"
 
 
 def _render(template: str, values: dict[str, object]) -> str:

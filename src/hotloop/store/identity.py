@@ -1,7 +1,8 @@
 """Whether a stored run is the one that was asked for.
 
-A run goes on only with the same problem, generator, strategy, device, language and seed: anything
-else would mix two searches in one journal. Budget and options may change between sessions.
+A run goes on only with the same problem, generator, strategy, device, language, seed, model, view of
+the model and starting kernel: anything else would mix two searches in one journal. The budget may
+change between sessions.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from hotloop.core.attempt import RunSpec
 from hotloop.errors import ForeignRun
 
 _FIXED = ("device", "generator", "strategy", "language", "seed")
+_FIXED_OPTIONS = ("model", "sees", "start")
 
 RESERVED_KINDS = frozenset({"begun", "continued", "proposed", "concluded", "spent"})
 """Event kinds that the journal writes itself; a note of such a kind is refused."""
@@ -26,8 +28,9 @@ def check_same_run(stored: RunSpec, asked: RunSpec, where: str) -> None:
             f"{where} holds a run of {stored.problem_name} (problem {stored.problem_id}), not of "
             f"{asked.problem_name} (problem {asked.problem_id}); use another --out"
         )
-    for name in _FIXED:
-        was, now = getattr(stored, name), getattr(asked, name)
+    pairs = [(name, getattr(stored, name), getattr(asked, name)) for name in _FIXED]
+    pairs += [(n, stored.options.get(n), asked.options.get(n)) for n in _FIXED_OPTIONS]
+    for name, was, now in pairs:
         if was != now:
             raise ForeignRun(
                 f"{where} was started with {name} {was!r}, now it is {now!r}; repeat the former "

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hotloop.core.attempt import Budget, Proposal, RunSpec
+from hotloop.core.attempt import Budget, Proposal, RunSpec, Written
 from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.event import Event
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind
@@ -93,6 +93,7 @@ class FakeGenerator:
     """Writes one candidate for each point of a space."""
 
     name = "fake"
+    is_outside = False
 
     def __init__(self, space: Space = SMALL_SPACE) -> None:
         self._space = space
@@ -101,14 +102,27 @@ class FakeGenerator:
         """Return the space it was made with."""
         return self._space
 
-    def generate(self, info: ProblemInfo, proposal: Proposal) -> Candidate:
+    def needs_call(self, proposal: Proposal) -> bool:
+        """Return False: no model is asked."""
+        return False
+
+    def generate(
+        self, info: ProblemInfo, proposal: Proposal, *, deadline_s: float | None = None
+    ) -> Written:
         """Return a candidate whose pins are the point."""
-        text = f"# {dumps(proposal.point)}\n"
-        return Candidate(
-            language="triton",
-            sources=(SourceFile(path="kernel.py", text=text),),
-            pins=proposal.point,
-        )
+        return Written(candidate=fake_candidate(proposal.point))
+
+    def cancel(self, proposal_id: int) -> None:
+        """Do nothing: no call takes time."""
+
+
+def fake_candidate(point: Point) -> Candidate:
+    """Return a candidate whose pins are the point; another one for another point."""
+    return Candidate(
+        language="triton",
+        sources=(SourceFile(path="kernel.py", text=f"# {dumps(point)}\n"),),
+        pins=point,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,9 +13,16 @@ from hotloop import sandbox
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.record import from_json, to_json
-from hotloop.core.verdict import Evidence, Stage, Status, Tier, Verdict
-from hotloop.errors import ConfigError, InfraError, SandboxUnavailable, ToolMissing, WorkerDied
-from hotloop.verify.static_rules import check_candidate
+from hotloop.core.verdict import Tier, Verdict
+from hotloop.errors import (
+    ConfigError,
+    HotloopError,
+    InfraError,
+    SandboxUnavailable,
+    ToolMissing,
+    WorkerDied,
+)
+from hotloop.verify.static_stage import static_verdict
 from hotloop.verify.transport import JudgeProcess
 
 HELLO_S = 180.0
@@ -24,6 +31,8 @@ LOAD_S = 1200.0
 BUILD_S = 150.0
 VERIFY_S = 1200.0
 """Over what a judge waits for a candidate in all, `worker/patience.py`: a slow one is a verdict."""
+
+TIERS = ("T0", "T1", "T2")
 
 _KEPT_VARIABLES = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TMP", "TEMP", "VIRTUAL_ENV", "PYTHONPATH",
@@ -43,6 +52,8 @@ class LocalVerifier:
         min_isolation: str = "T1",
         log_path: Path | None = None,
         call_timeout_s: float | None = None,
+        profile: bool = False,
+        gpu: str | None = None,
     ) -> None:
         """Choose the isolation tier; the judge starts with the first `load`.
 
@@ -51,6 +62,8 @@ class LocalVerifier:
             min_isolation: `T0`, `T1` or `T2`; less is an error.
             log_path: file that the judge's standard error is appended to.
             call_timeout_s: deadline of one call of a candidate; None for the device's own.
+            profile: read hardware counters of each candidate that is faster than those before.
+            gpu: index or UUID of the one GPU to use; None for the first that is visible.
 
         Raises:
             ConfigError: the tier's name is unknown.
@@ -58,7 +71,11 @@ class LocalVerifier:
         """
         self.device = device
         self._call_timeout_s = call_timeout_s
-        self._tier = choose_tier(min_isolation)
+        self._profile = profile
+        self._gpu = gpu
+        self._is_aborted = False
+        self._incumbent_ms: float | None = None
+        self._tier = self._choose_tier(min_isolation)
         self._log: IO[bytes] | int = subprocess.DEVNULL
         if log_path is not None:
             self._log = log_path.open("ab")
@@ -66,11 +83,26 @@ class LocalVerifier:
         self._problem: Problem | None = None
         self.environment: dict[str, Any] = {}
 
-    def load(self, problem: Problem) -> ProblemInfo:
-        """Start a judge and load the problem. See `core.protocols.Verifier`."""
+    def load(self, problem: Problem, *, incumbent_ms: float | None = None) -> ProblemInfo:
+        """Start a judge and load the problem. See `core.protocols.Verifier`.
+
+        Args:
+            problem: what to load.
+            incumbent_ms: the best fast time that is known already; slower candidates are not
+                profiled.
+        """
+        if self._problem is not None and problem.id != self._problem.id:
+            self._incumbent_ms = None
+        if incumbent_ms is not None:
+            self._incumbent_ms = incumbent_ms
         self._start()
         assert self._judge is not None
-        result = self._ask("load", {"problem": to_json(problem)}, LOAD_S)
+        params = {
+            "problem": to_json(problem),
+            "profile": self._profile,
+            "incumbent_ms": self._incumbent_ms,
+        }
+        result = self._ask("load", params, LOAD_S)
         self._problem = problem
         return from_json(ProblemInfo, result)
 
@@ -87,7 +119,11 @@ class LocalVerifier:
         if self._judge is None and self._problem is not None:
             self.load(self._problem)  # the last one was dropped
         params = {"candidate": to_json(candidate), "tier": tier.value}
-        return from_json(Verdict, self._ask("verify", params, VERIFY_S))
+        verdict = from_json(Verdict, self._ask("verify", params, VERIFY_S))
+        if tier is Tier.FAST and verdict.performance is not None:
+            best_ms = self._incumbent_ms or verdict.performance.latency_ms
+            self._incumbent_ms = min(best_ms, verdict.performance.latency_ms)
+        return verdict
 
     def close(self) -> None:
         """End the judge. Idempotent."""
@@ -98,22 +134,47 @@ class LocalVerifier:
             self._log.close()
             self._log = subprocess.DEVNULL
 
+    def abort(self) -> None:
+        """End the judge at once, from any thread: whoever waits for it gets `WorkerDied`.
+
+        It is not started again. `close` is still to be called.
+        """
+        self._is_aborted = True
+        judge = self._judge
+        if judge is not None:
+            judge.kill()
+
     def _start(self) -> None:
+        if self._is_aborted:
+            raise WorkerDied("expected a judge that goes on, it was stopped")
         if self._judge is not None:
             return
-        env = {k: os.environ[k] for k in _KEPT_VARIABLES if k in os.environ}
-        command = [sys.executable, "-P", "-m", "hotloop.worker.judge"]
-        self._judge = JudgeProcess(command, env, self._log)
-        hello = self._ask(
-            "hello",
-            {
-                "device": self.device,
-                "tier": self._tier,
-                "call_timeout_s": self._call_timeout_s,
-            },
-            HELLO_S,
-        )
+        self._judge = self._spawn()
+        if self._is_aborted:  # meanwhile, by another thread that saw no judge to end
+            self._judge.kill()
+        params = {
+            "device": self.device,
+            "tier": self._tier,
+            "call_timeout_s": self._call_timeout_s,
+        }
+        try:
+            self._greeted(self._ask("hello", params, HELLO_S))
+        except HotloopError:
+            self._drop()  # whatever it was: this judge serves nobody
+            raise
+
+    def _greeted(self, hello: Mapping[str, Any]) -> None:
         self.environment = hello["environment"]
+
+    def _choose_tier(self, min_isolation: str) -> str:
+        return choose_tier(min_isolation)
+
+    def _spawn(self) -> JudgeProcess:
+        env = {k: os.environ[k] for k in _KEPT_VARIABLES if k in os.environ}
+        if self._gpu is not None:
+            env["CUDA_VISIBLE_DEVICES"] = self._gpu
+        command = [sys.executable, "-P", "-m", "hotloop.worker.judge"]
+        return JudgeProcess(command, env, self._log)
 
     def _ask(self, method: str, params: dict[str, Any], timeout_s: float) -> Any:
         judge = self._judge  # builds come from other threads, which must not see it vanish
@@ -139,30 +200,8 @@ class LocalVerifier:
     def _static(self, candidate: Candidate, tier: Tier) -> Verdict | None:
         if self._problem is None:
             return None
-        start = time.monotonic()
-        found = check_candidate(candidate, self._problem.policy)
-        if found is None:
-            return None
-        status = Status.REJECTED_STATIC if found.rule != "no_code" else Status.NO_CODE
-        return Verdict(
-            status=status,
-            stage=Stage.STATIC if status is Status.REJECTED_STATIC else Stage.EXTRACT,
-            message=found.message,
-            candidate_id=candidate.id,
-            problem_id=self._problem.id,
-            tier=tier,
-            device=self.device,
-            evidence=Evidence(
-                kind="policy_violation",
-                message=found.message,
-                details={"rule": found.rule, "line": found.line},
-            ),
-            isolation=self._tier,
-            precision_policy=self._problem.policy.precision,
-            shape_scope=self._problem.policy.shape_scope,
-            checks=("static",),
-            stage_s={"static": time.monotonic() - start},
-            environment=self.environment,
+        return static_verdict(
+            candidate, self._problem, tier, device=self.device, environment=self.environment
         )
 
 
@@ -173,13 +212,21 @@ def choose_tier(min_isolation: str) -> str:
         ConfigError: the name is unknown.
         SandboxUnavailable: this machine cannot give it.
     """
-    order = ("T0", "T1", "T2")
-    if min_isolation not in order:
-        raise ConfigError(f"--min-isolation: expected T0, T1 or T2, got {min_isolation!r}")
+    check_tier_name(min_isolation)
     best = str(sandbox.probe().best_tier)
-    if order.index(best) < order.index(min_isolation):
+    if TIERS.index(best) < TIERS.index(min_isolation):
         raise SandboxUnavailable(
             f"--min-isolation {min_isolation}: this machine reaches {best}; run `hotloop doctor` "
             "to see what is missing"
         )
     return min_isolation
+
+
+def check_tier_name(name: str) -> None:
+    """Make sure that there is such a tier.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if name not in TIERS:
+        raise ConfigError(f"--min-isolation: expected T0, T1 or T2, got {name!r}")

@@ -65,6 +65,10 @@ class JudgeProcess:
             raise _error_class(response.error)(response.message or response.error)
         return response.result
 
+    def exit_code(self) -> int | None:
+        """Return how the process ended (negative: by a signal); None while it runs."""
+        return self._process.poll()
+
     def close(self) -> None:
         """Ask the judge to end, then make sure. Idempotent."""
         try:

@@ -12,6 +12,8 @@ Profiles
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -97,6 +99,16 @@ class AttentionReference(Reference):
             reasons = "; ".join(self.notes)
             raise ProblemError(f"no values can tell a right result from a wrong one: {reasons}")
 
+    def resized(self, loaded: Any) -> AttentionReference:
+        """Return this reference for the same file at other sizes, without captured tensors."""
+        other = copy.copy(self)
+        other.loaded, other.sizes, other._compiles = loaded, loaded.sizes, False
+        other.mods = dataclasses.replace(
+            self.mods, score_mod=loaded.score_mod, mask_mod=loaded.mask_mod
+        )
+        other._masked = masked_score(other.mods)
+        return other
+
     def draw(self, seed: int, profile: str, *, timed: bool = False) -> Draw:
         """Draw q, k, v and the captured tensors; timed draws use the file's `buffer_seed`."""
         if profile not in PROFILES:
@@ -124,7 +136,7 @@ class AttentionReference(Reference):
         elif draw.profile == "large":
             q.mul_(LARGE_SCALE)
         elif draw.profile == "needles":
-            with self._wide(draw.state), applied(STRICT):
+            with self.wide(draw.state), applied(STRICT):
                 plan = needles.plan_needles(self._shape(), self.mods, gen)
             needles.write_needles(q, k, plan, self.mods.scale)
             return plan
@@ -141,7 +153,7 @@ class AttentionReference(Reference):
     def golden(self, draw: Draw) -> Outputs:
         """Run exact attention in float64, in blocks."""
         q, k, v = draw.inputs
-        with applied(STRICT), self._wide(draw.state), Widen():
+        with applied(STRICT), self.wide(draw.state), Widen():
             return (attention_math.exact(q, k, v, self.mods),)
 
     def envelope(self, draw: Draw) -> dict[str, Outputs]:
@@ -205,7 +217,8 @@ class AttentionReference(Reference):
                 self._install(self._home)
 
     @contextmanager
-    def _wide(self, state: dict[str, Tensor]) -> Iterator[None]:
+    def wide(self, state: dict[str, Tensor]) -> Iterator[None]:
+        """Make the modifications see the captured tensors of `state`, in float64."""
         with float64_default(), self.bound({n: widen(t) for n, t in state.items()}):
             yield
 
@@ -270,7 +283,7 @@ class AttentionReference(Reference):
         reason = unfit_reason(self.eager(draw), golden)
         if reason is None and plan is not None:
             q, k, v = draw.inputs
-            with self._wide(draw.state), applied(STRICT):
+            with self.wide(draw.state), applied(STRICT):
                 reason = needles.needles_fault(q, k, v, self.mods, plan)
         return reason
 

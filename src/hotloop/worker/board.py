@@ -42,10 +42,10 @@ class Board:
         layout = Layout()
         state = {name: layout.place_like(t) for name, t in draw.state.items()}
         before = layout.size_bytes
-        sets = [_place_set(layout, draw, outputs)]
+        sets = [place_set(layout, draw, outputs)]
         set_bytes = layout.size_bytes - before
         for _ in range(max(1, min(MAX_SETS, SETS_BYTES // max(set_bytes, 1)) - 1)):
-            sets.append(_place_set(layout, draw, outputs))
+            sets.append(place_set(layout, draw, outputs))
         device = reference.loaded.device
         reserve = 0 if device == "cpu" else min(4 * set_bytes, 8 << 30)
         arena = Arena.create(device, layout.size_bytes)
@@ -84,9 +84,10 @@ class Board:
         return [self.arena.view(slot) for slot in self.sets[index][1]]
 
 
-def _place_set(
+def place_set(
     layout: Layout, draw: Draw, outputs: Sequence[torch.Tensor]
 ) -> tuple[list[Any], list[Slot]]:
+    """Reserve room for one call's inputs and outputs."""
     inputs = [layout.place_like(v) if isinstance(v, torch.Tensor) else v for v in draw.inputs]
     places = [layout.place(t.shape, t.contiguous().stride(), t.dtype) for t in outputs]
     return inputs, places

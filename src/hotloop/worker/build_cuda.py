@@ -25,8 +25,11 @@ from hotloop.worker.launch_plan import ARGUMENT_BYTES, MAX_SHARED_BYTES, BoundLa
 from hotloop.worker.module_host import ContractError
 
 REGISTERS_PER_BLOCK = 65536
+MAX_ERRORS = 3
 
 _ERROR = re.compile(r"^(?P<file>[^\s(]+)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<text>.*)$")
+_HOST_ERROR = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+):\d+: (?:fatal )?error: (?P<text>.*)$")
+_CARET = re.compile(r"^\s*(?:\|\s*)?\^[~^]*\s*$")
 _PTXAS_ERROR = re.compile(r"^ptxas (?:error|fatal)\s*:\s*(?P<text>.*)$")
 _PTXAS_SPILLS = re.compile(
     r"Function properties for (\w+)\n\s*\d+ bytes stack frame, (\d+) bytes spill stores"
@@ -77,25 +80,34 @@ def build(path: Path, message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def first_error(log: str, source: str) -> dict[str, Any]:
-    """Return the first error of a compiler's log, with the source line where it names one."""
+    """Return the first error of a compiler's log, with the source line where it names one.
+
+    The message holds up to `MAX_ERRORS` errors, each with its line; `line` and `excerpt` are those
+    of the first.
+    """
     lines = log.splitlines()
-    for i, line in enumerate(lines):
-        match = _ERROR.match(line)
-        if match is None:
-            continue
-        number = int(match["line"])
-        text = source.splitlines()[number - 1] if number <= source.count("\n") + 1 else ""
-        # Both compilers print the line again and a caret below it.
-        caret = next((entry for entry in lines[i + 1 : i + 4] if entry.strip() == "^"), "")
-        excerpt = "\n".join(
-            entry for entry in (lines[i + 1] if caret else text, caret) if entry.strip()
-        )
-        name = Path(match["file"]).name
-        message = f"{name}:{number}: {match['text']}\n{excerpt}".rstrip()
-        return {"kind": "compile_error", "message": message, "line": number, "excerpt": excerpt}
+    found = [error for i in range(len(lines)) if (error := _error_at(lines, i, source))]
+    if found:
+        message = "\n".join(error["message"] for error in found[:MAX_ERRORS])
+        return {**found[0], "message": message, "errors": len(found)}
     assembler = (_PTXAS_ERROR.match(line) for line in lines)
     message = next((match["text"] for match in assembler if match), log.strip()[-1000:])
     return {"kind": "compile_error", "message": message}
+
+
+def _error_at(lines: list[str], at: int, source: str) -> dict[str, Any] | None:
+    """Return the error that begins at one line of a log; None if none does."""
+    match = _ERROR.match(lines[at]) or _HOST_ERROR.match(lines[at])
+    if match is None:
+        return None
+    number, below = int(match["line"]), lines[at + 1 : at + 4]
+    text = source.splitlines()[number - 1] if number <= source.count("\n") + 1 and source else ""
+    # The compilers print the line again and a caret below it.
+    mark = next((i for i, entry in enumerate(below) if _CARET.match(entry)), 0)
+    shown = below[mark - 1 : mark + 1] if mark else [text]
+    excerpt = "\n".join(entry for entry in shown if entry.strip())
+    message = f"{Path(match['file']).name}:{number}: {match['text']}\n{excerpt}".rstrip()
+    return {"kind": "compile_error", "message": message, "line": number, "excerpt": excerpt}
 
 
 def describe_kernel(compiled: Compiled, launch: BoundLaunch) -> dict[str, Any]:

@@ -26,22 +26,28 @@ def describe_compile_error(failed: FailedCompile, path: Path) -> dict[str, Any]:
     `column` (from 1) and `excerpt` (the source line and a caret below it), where the compiler says;
     the message then has all three.
     """
-    innermost = _innermost(failed.error)
     described: dict[str, Any] = {
         "kind": "compile_error",
-        "type": type(innermost).__name__,
-        "message": _message(innermost)[:MAX_MESSAGE_CHARS],
+        **describe_refusal(failed.error, path),
         "kernel": failed.name,
         "constexprs": failed.constexprs,
     }
-    if isinstance(innermost, CompilationError):
-        position = _position(innermost, path)
-        described.update(position)
-        described["message"] = _with_position(described["message"], position, path)
-    elif failed.diagnostics:
+    if "excerpt" not in described and failed.diagnostics:
         shown = _first_diagnostic(failed.diagnostics) or described["message"]
         described["message"] = shown.replace(f"{path.parent}{os.sep}", "")
     return described
+
+
+def describe_refusal(error: BaseException, path: Path) -> dict[str, Any]:
+    """Return `type` and `message` of what the compiler raised, and the place in `path` it names."""
+    innermost = _innermost(error)
+    message = _message(innermost)[:MAX_MESSAGE_CHARS]
+    position = _position(innermost, path) if isinstance(innermost, CompilationError) else {}
+    return {
+        "type": type(innermost).__name__,
+        "message": _with_position(message, position, path),
+        **position,
+    }
 
 
 def describe_out_of_resources(error: OutOfResources, kernel: str) -> dict[str, Any]:

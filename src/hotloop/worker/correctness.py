@@ -11,6 +11,7 @@ zones, repeats (each must pass; bit-equality is reported). Not covered: races th
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,11 +27,23 @@ from hotloop.worker.compare import (
     unravel,
     within_declared,
 )
+from hotloop.worker.diagnosis import Wrong, workload_of
 from hotloop.worker.evaluation import Evaluation, Failed
 from hotloop.worker.mismatch import describe_mismatch
+from hotloop.worker.reference import Draw, Outputs, Reference
 
 REPEATS = 2
 """Further calls on the first case's inputs, to see whether results repeat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One case under way: its inputs and what belongs into the outputs."""
+
+    reference: Reference
+    case: Case
+    draw: Draw
+    goldens: Outputs
 
 
 class CorrectnessStage:
@@ -59,48 +72,53 @@ class CorrectnessStage:
             )
 
     def _check_case(self, book: CaseBook, case: Case, timeout_s: float, *, repeat: bool) -> None:
-        draw, goldens = book.materialise(case)
+        checked = Checked(book.reference, case, *book.materialise(case))
+        draw = checked.draw
         board = self._evaluation.board
         board.write_state(draw)
         board.write_inputs(0, draw)
         _sync(draw)
-        self._evaluation.prepare()
-        self._check_description(self._evaluation.call(0, timeout_s))
-        self._check_untouched(draw)
-        self._check_values(case, goldens)
-        self._check_declared(book, case, goldens)
-        if repeat:
-            self._check_repeats(case, draw, goldens, timeout_s)
+        try:
+            self._evaluation.prepare()
+            self._check_description(self._evaluation.call(0, timeout_s))
+            self._check_untouched(draw)
+            self._check_values(checked)
+            self._check_declared(checked)
+            if repeat:
+                self._check_repeats(checked, timeout_s)
+        except Failed as failed:
+            where = workload_of(book.reference.loaded.problem, case.workload)
+            raise failed.on({"workload": where, "profile": case.profile}) from None
 
-    def _check_declared(self, book: CaseBook, case: Case, goldens: Any) -> None:
-        stated = book.reference.loaded.problem.tolerances
+    def _check_declared(self, checked: Checked) -> None:
+        stated = checked.reference.loaded.problem.tolerances
         if not stated:
             return
         atol, rtol = stated.get("atol", 0.0), stated.get("rtol", 0.0)
         for i, output in enumerate(self._evaluation.board.outputs(0)):
-            if not within_declared(output, goldens[i], atol=atol, rtol=rtol):
+            if not within_declared(output, checked.goldens[i], atol=atol, rtol=rtol):
                 text = (
-                    f"output{i} on {case.profile!r} inputs is outside the problem's own tolerance "
-                    f"(atol {atol:g}, rtol {rtol:g})"
+                    f"output{i} on {checked.case.profile!r} inputs is outside the problem's own "
+                    f"tolerance (atol {atol:g}, rtol {rtol:g})"
                 )
                 raise Failed(
                     Status.INCORRECT_NUMERICAL,
                     Stage.CORRECTNESS,
-                    Evidence(kind="wrong_values", message=text),
+                    Evidence(kind="outside_tolerance", message=text),
                 )
 
-    def _check_repeats(self, case: Case, draw: Any, goldens: Any, timeout_s: float) -> None:
+    def _check_repeats(self, checked: Checked, timeout_s: float) -> None:
         board = self._evaluation.board
         before = [t.clone() for t in board.outputs(0)]
         self.deterministic = True
         for _ in range(REPEATS):
-            board.write_inputs(0, draw)
-            _sync(draw)
+            board.write_inputs(0, checked.draw)
+            _sync(checked.draw)
             self._evaluation.call(0, timeout_s)
             same = all(torch.equal(a, b) for a, b in zip(before, board.outputs(0), strict=True))
             if not same:
                 self.deterministic = False
-                self._check_values(case, goldens)
+                self._check_values(checked)
 
     def _check_description(self, described: list[dict[str, Any]]) -> None:
         expected = [
@@ -136,9 +154,10 @@ class CorrectnessStage:
         if not board.arena.gaps_intact(board.layout):
             raise _modified("memory between the tensors was written: an out-of-bounds store")
 
-    def _check_values(self, case: Case, goldens: Any) -> None:
+    def _check_values(self, checked: Checked) -> None:
+        case = checked.case
         for i, (output, golden) in enumerate(
-            zip(self._evaluation.board.outputs(0), goldens, strict=True)
+            zip(self._evaluation.board.outputs(0), checked.goldens, strict=True)
         ):
             bound = case.bounds[i]
             result = gate(output, golden, bound)
@@ -152,7 +171,9 @@ class CorrectnessStage:
             raise Failed(
                 Status.INCORRECT_NUMERICAL,
                 Stage.CORRECTNESS,
-                describe_mismatch(failed, output, golden, bound),
+                describe_mismatch(
+                    Wrong(failed, output, golden, bound, checked.reference, checked.draw)
+                ),
             )
 
 

@@ -7,9 +7,10 @@ them (`patience.py`). This file turns its failures into verdict evidence; the st
 
 from __future__ import annotations
 
+import dataclasses
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 LOAD_S = 120.0
 CALL_S = 60.0
+MAX_NAME = 120
 HAND_OVER_MS = 1.0
 """What waking the candidate for `prepare()` may take; over that, the judge's own clock stands."""
 
@@ -43,6 +45,11 @@ class Failed(Exception):
         self.status = status
         self.stage = stage
         self.evidence = evidence
+
+    def on(self, details: Mapping[str, Any]) -> Failed:
+        """Return the same failure with more details, which are the judge's own and win."""
+        evidence = dataclasses.replace(self.evidence, details={**self.evidence.details, **details})
+        return Failed(self.status, self.stage, evidence)
 
 
 @dataclass(slots=True)
@@ -211,9 +218,11 @@ def failure_of(error: Any, stage: Stage, *, device: str) -> Failed:
     if kind == "compile_error":
         status, stage = Status.COMPILE_ERROR, Stage.COMPILE
     text = f"{error['type']}: {message}" if "type" in error else message
-    details = {"traceback": str(error.get("traceback", ""))[-6000:]}
+    details: dict[str, Any] = {"traceback": str(error.get("traceback", ""))[-6000:]}
     if isinstance(error.get("line"), int):
         details["line"] = error["line"]
+    if error.get("kernel"):
+        details["kernel"] = str(error["kernel"])[:MAX_NAME]
     return Failed(status, stage, Evidence(kind=kind, message=text[:2000], details=details))
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -37,12 +39,26 @@ def describe_error(exc: BaseException, folder: str) -> dict[str, Any]:
     cause = cause_of(exc)
     reached = own_frames(exc, folder) if cause is not exc else ""  # an interpreted kernel
     summary = "".join(traceback.format_exception_only(cause))
-    return {
+    described = {
         "kind": _kind(cause),
         "type": type(cause).__name__,
         "message": str(cause).replace(folder.rstrip(os.sep) + os.sep, "")[:4000],
         "traceback": (reached + own_frames(cause, folder) + summary)[-6000:],
     }
+    if isinstance(cause, (CompilationError, PTXASError)):
+        described |= _refusal(cause, folder)
+    return described
+
+
+def _refusal(cause: BaseException, folder: str) -> dict[str, Any]:
+    """Return what a compiler that refused a kernel at run time says, with the candidate's line."""
+    from hotloop.worker.compile_error import describe_refusal  # compiler stand-ins: rarely needed
+
+    prefix = folder.rstrip(os.sep) + os.sep
+    files = [str(getattr(m, "__file__", None) or "") for m in list(sys.modules.values())]
+    own = [Path(file) for file in dict.fromkeys(files) if file.startswith(prefix)]
+    found = [describe_refusal(cause, path) for path in own or [Path(folder) / "kernel.py"]]
+    return next((refusal for refusal in found if "line" in refusal), found[0])
 
 
 def own_frames(exc: BaseException, folder: str) -> str:

@@ -8,6 +8,7 @@ the poison out. `candidate.py` runs a model's forward, `cuda_host.py` kernels in
     attach   where the arena lies; comes first           -> {}
     load     where everything lies in it, what to run    -> {"prepare_ms"}
     prepare  the state in the arena changed              -> {"prepare_ms"}
+    place    inputs and outputs lie elsewhere from now   -> {}
     call     one forward on set i, timed or not          -> {"outputs", "elapsed_ms", "kernels"}
     batch    all sets in a CUDA graph (or a loop), often -> {"graph"}
     record   one forward's kernel launches               -> {"recording"}
@@ -108,6 +109,7 @@ class Host(ABC):
             "attach": self._attach,
             "load": self._load,
             "prepare": self._prepare,
+            "place": self._place,
             "call": self._call,
             "batch": self._batch,
             "record": self.record,
@@ -128,6 +130,10 @@ class Host(ABC):
         self._sets = [self._map_set(s) for s in message["sets"]]
         self.load(message)
         return self._prepare(message)
+
+    def _place(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._sets = [self._map_set(s) for s in message["sets"]]
+        return {}
 
     def _map_set(self, data: dict[str, Any]) -> tuple[list[Any], list[torch.Tensor]]:
         view = self.arena.view

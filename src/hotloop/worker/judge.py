@@ -7,6 +7,7 @@ time. It never imports candidate code and never sees an API key.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import sys
@@ -16,33 +17,51 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
+from hotloop import sandbox
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
 from hotloop.core.record import from_json, to_json
 from hotloop.core.verdict import Tier
 from hotloop.core.wire import PROTOCOL_VERSION, Request, Response, read_frame, write_frame
-from hotloop.errors import ConfigError, HotloopError, InfraError
+from hotloop.errors import ConfigError, HotloopError, InfraError, SandboxUnavailable
 from hotloop.worker.builds import Builds, signature_of
 from hotloop.worker.device import check_device, environment, gpu_address
+from hotloop.worker.profile import Profiler
 from hotloop.worker.session import Session
 from hotloop.worker.verification import CALL_TIMEOUT_S, Verification, release_memory
 from hotloop.worker.workroom import Workroom
+
+END_S = 3.0
+"""How long a judge may go on with its work after its connection has ended. A coordinator that waits
+for it kills it later than that: `verify/transport.py`."""
 
 
 class Judge:
     """One problem session, its workroom and its builds."""
 
-    def __init__(self) -> None:
+    def __init__(self, best_tier: sandbox.Tier) -> None:
+        self._best_tier = best_tier
         self._room: Workroom | None = None
         self._session: Session | None = None
         self._builds: Builds | None = None
+        self._profiler: Profiler | None = None
         self._call_timeout_s = 0.0
         self._ready = threading.Event()
         """Set once a problem is loaded: builds that arrive early wait for it."""
 
     def hello(self, params: dict[str, Any]) -> Any:
-        """Start the workroom on the device asked for."""
+        """Start the workroom on the device asked for, in no weaker cage than was asked for.
+
+        Raises:
+            SandboxUnavailable: this machine cannot give the tier. Its coordinator may be on another
+                one, so that only the judge can know.
+        """
         device = params["device"]
+        if list(sandbox.Tier).index(self._best_tier) < list(sandbox.Tier).index(params["tier"]):
+            raise SandboxUnavailable(
+                f"isolation {params['tier']}: the judge's machine reaches {self._best_tier}; run "
+                "`hotloop doctor` there to see what is missing"
+            )
         check_device(device)
         gpu = gpu_address() if device == "cuda" else None
         self._room = Workroom(device, tier=params["tier"], gpu=gpu)
@@ -50,7 +69,11 @@ class Judge:
         return {"protocol": PROTOCOL_VERSION, "environment": environment(device, params["tier"])}
 
     def load(self, params: dict[str, Any]) -> Any:
-        """Load a problem and measure its baselines."""
+        """Load a problem and measure its baselines.
+
+        `profile`: read hardware counters of every candidate that is faster than `incumbent_ms` and
+        than those before it. Both may be left out.
+        """
         room = self._workroom()
         problem = from_json(Problem, params["problem"])
         if self._session is not None:
@@ -60,6 +83,9 @@ class Judge:
         first, _ = session.nominal.book.materialise(session.nominal.book.cases[0])
         signature = signature_of(session.init_args, first.inputs, first.state)
         self._builds = Builds(room, signature)
+        self._profiler = None
+        if params.get("profile") and room.device == "cuda":
+            self._profiler = Profiler(room, incumbent_ms=params.get("incumbent_ms"))
         self._session = session
         self._ready.set()
         return to_json(session.info)
@@ -83,6 +109,7 @@ class Judge:
             self._builds,
             candidate,
             call_timeout_s=self._call_timeout_s,
+            profiler=self._profiler,
         )
         verdict = verification.run(tier)
         if not (tier is Tier.FAST and verdict.passed):  # a passed one may come back for its final
@@ -111,6 +138,8 @@ class Server:
         self._write_lock = threading.Lock()
         self._main: queue.Queue[Request | None] = queue.Queue()
         self._lanes = ThreadPoolExecutor(lanes, thread_name_prefix="lane")
+        self._ended = threading.Event()
+        """Set once no request is worked at any more."""
 
     def run(self) -> None:
         """Serve until the coordinator closes the pipe."""
@@ -124,6 +153,7 @@ class Server:
             while (request := self._main.get()) is not None:
                 self._answer(request, handlers.get(request.method, _unknown))
         finally:
+            self._ended.set()
             self._judge.close()
             self._lanes.shutdown(wait=False, cancel_futures=True)
 
@@ -139,6 +169,16 @@ class Server:
                     self._main.put(request)
         finally:
             self._main.put(None)
+            self._end_soon()
+
+    def _end_soon(self) -> None:
+        # Nobody reads an answer any more: the connection is gone. The GPU is not held for minutes
+        # by a verification, or a load, whose result is lost.
+        if not self._ended.wait(END_S):
+            try:
+                self._judge.close()
+            finally:
+                os._exit(1)
 
     def _answer(self, request: Request, handler: Callable[[dict[str, Any]], Any]) -> None:
         try:
@@ -149,7 +189,7 @@ class Server:
             traceback.print_exc()
             text = f"the judge failed: {type(exc).__name__}: {str(exc)[:500]}"
             response = Response(id=request.id, error=InfraError.__name__, message=text)
-        with self._write_lock:
+        with self._write_lock, contextlib.suppress(BrokenPipeError):  # `_read` sees the end too
             write_frame(self._sink, to_json(response))
 
 
@@ -161,8 +201,9 @@ def main() -> None:
     """Serve on stdin and stdout; whatever else writes to stdout goes to stderr."""
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    judge = Judge(sandbox.probe().best_tier)  # forks, so it comes before any thread
     lanes = max(1, min(8, (os.cpu_count() or 2) // 2))
-    Server(Judge(), sys.stdin.buffer, sink, lanes).run()
+    Server(judge, sys.stdin.buffer, sink, lanes).run()
     os._exit(0)  # interpreter shutdown of torch and inductor's pools can hang; all work is done
 
 

@@ -56,7 +56,7 @@ def start_replay(
         The replay, or None and the reason.
     """
     try:
-        recording = _record(evaluation, expected_kernels)
+        recording = record_forward(evaluation, expected_kernels)
         return _start(room, evaluation, recording), None
     except Refused as exc:
         return None, str(exc)
@@ -64,7 +64,13 @@ def start_replay(
         return None, exc.evidence.message[:300]
 
 
-def _record(evaluation: Evaluation, expected_kernels: tuple[str, ...]) -> dict[str, Any]:
+def record_forward(evaluation: Evaluation, expected_kernels: tuple[str, ...]) -> dict[str, Any]:
+    """Return the launches of one forward on set 0, as a replaying process wants them.
+
+    Raises:
+        Refused: it cannot be replayed, or more ran than was recorded.
+        Failed: the candidate's process failed.
+    """
     answer = evaluation.record()
     if "refused" in answer:
         raise Refused(str(answer["refused"])[:300])

@@ -19,7 +19,7 @@ from hotloop.core.problem import Problem, ProblemInfo, ProblemKind, Role, Worklo
 from hotloop.errors import HotloopError, ProblemError
 from hotloop.worker.board import Board
 from hotloop.worker.cases import CaseBook, cache_budget_bytes
-from hotloop.worker.device import environment
+from hotloop.worker.device import environment, peaks
 from hotloop.worker.load import load_problem
 from hotloop.worker.module_host import flatten_outputs
 from hotloop.worker.reference import Draw, Reference, build_reference
@@ -195,6 +195,8 @@ class Session:
             ),
             baselines_ms=dict(self.baselines_ms),
             missing_baselines=dict(self.missing_baselines),
+            peaks=peaks(outputs[0].dtype) if self.device == "cuda" else {},
+            useful_flops=self.reference.useful_flops,
             setup_s=setup_s,
             environment=environment(self.device, self.isolation),
         )

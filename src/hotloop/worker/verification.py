@@ -25,6 +25,7 @@ from hotloop.core.verdict import (
 from hotloop.worker.builds import Build, Builds
 from hotloop.worker.correctness import CorrectnessStage
 from hotloop.worker.device import confirm_device, peaks
+from hotloop.worker.diagnosis import workload_of
 from hotloop.worker.evaluation import Evaluation, Failed, needs_gpu
 from hotloop.worker.final import FinalTiming, time_final
 from hotloop.worker.patience import Patience
@@ -34,7 +35,10 @@ from hotloop.worker.performance import (
     describe_share,
     speedup_with_prepare,
 )
+from hotloop.worker.profile import Profiler
+from hotloop.worker.profile_ncu import Counters
 from hotloop.worker.session import Session, WorkloadView
+from hotloop.worker.smaller import smallest_failing
 from hotloop.worker.workroom import Workroom
 
 CALL_TIMEOUT_S = {"cuda": 30.0, "cpu": 300.0}
@@ -56,7 +60,10 @@ class Verification:
         candidate: Candidate,
         *,
         call_timeout_s: float,
+        profiler: Profiler | None = None,
     ) -> None:
+        self._profiler = profiler
+        self._counters = Counters()
         self._call_timeout_s = call_timeout_s
         self._session = session
         self._room = room
@@ -129,6 +136,10 @@ class Verification:
             view.board.write_state(view.book.materialise(first)[0])
             evaluation.attach()
             evaluation.load(tuple(view.reference.loaded.init_args or ()))
+        except Failed as failed:
+            evaluation.close()
+            where = workload_of(self._session.problem, view.workload.name)
+            raise failed.on({"workload": where}) from None
         except BaseException:
             evaluation.close()
             raise
@@ -142,9 +153,19 @@ class Verification:
         self._checks += [f"correctness:{view.workload.name}", "inputs_unmodified", "repeats"]
         try:
             stage.run(books, self._call_timeout_s)
+        except Failed as failed:
+            raise self._with_smaller(failed, view, evaluation, final=final) from None
         finally:
             self._note(stage)
             self._add("correctness", start)
+
+    def _with_smaller(
+        self, failed: Failed, view: WorkloadView, evaluation: Evaluation, *, final: bool
+    ) -> Failed:
+        """Add the smallest failing sizes to wrong values of the nominal workload."""
+        wrong = failed.status is Status.INCORRECT_NUMERICAL and view is self._session.nominal
+        found = smallest_failing(evaluation, view.reference) if wrong and not final else None
+        return failed.on({"smaller": found}) if found else failed
 
     def _note(self, stage: CorrectnessStage) -> None:
         """Add a workload's cases to those of the workloads before it."""
@@ -167,7 +188,17 @@ class Verification:
             final = time_final(self._session, self._room, evaluation, timing)
             self._checks += ["interleaved_baselines"]
         self._add("performance", start)
+        if tier is Tier.FAST:
+            self._profile(evaluation, timing)
         return self._timed_verdict(tier, timer, timing, final, evaluation)
+
+    def _profile(self, evaluation: Evaluation, timing: Timing) -> None:
+        """Read hardware counters where they are asked for and this is the best so far."""
+        if self._profiler is None or not self._profiler.is_best(timing.median_ms):
+            return
+        start = time.monotonic()
+        self._counters = self._profiler.counters(evaluation, timing.kernels)
+        self._add("profile", start)
 
     def _timed_verdict(
         self,
@@ -224,6 +255,9 @@ class Verification:
             host_path_reason=final.replay_refused if final else None,
             roofline_frac=describe_share(useful, info.io_bytes, latency_ms, peaks(dtype)),
             tflops=tflops(info.flops, latency_ms) if info.flops else None,
+            counters=self._counters.values,
+            counters_kernel=self._counters.kernel,
+            counters_refused=self._counters.refused,
         )
 
     def _add(self, name: str, start: float) -> None:

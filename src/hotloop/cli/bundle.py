@@ -1,0 +1,85 @@
+"""`hotloop bundle`: collect what runs want judged elsewhere into one file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hotloop import api
+from hotloop.cli import options
+from hotloop.cli.output import Output
+from hotloop.core.problem import Problem
+from hotloop.core.verdict import Tier
+from hotloop.errors import ConfigError
+from hotloop.store.failure import store_errors
+from hotloop.store.sqlite import JOURNAL_FILE
+from hotloop.verify.bundle import Bundle, Item, Key, write_bundle
+from hotloop.verify.outside import pending_items
+
+
+def bundle(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders, or folders of them.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The bundle to write.")],
+    json: options.Json = False,
+) -> None:
+    """Write the pending candidates of runs with --judge bundle into one file."""
+    output = Output(as_json=json)
+    problems: dict[str, Problem] = {}
+    items: dict[Key, Item] = {}
+    told: list[str] = []
+    for folder in run_folders(runs):
+        with api.load_run(folder) as reader:
+            found = pending_items(reader)
+            if found:
+                problem = reader.problem()
+                problems[problem.id] = problem
+                told.append(f"{folder}: {problem.name}: {_counts(found)}")
+            items.update((item.key, item) for item in found)
+    record: dict[str, object] = {"out": None, "problems": len(problems), "items": len(items), "runs": told}
+    if not items:
+        output.result(record, "nothing is pending: no run waits for a judge elsewhere")
+        raise typer.Exit(1)
+    write_bundle(out, Bundle(problems=problems, items=tuple(items.values())))
+    record["out"] = str(out)
+    closing = f"{out}: {len(items)} to judge; next: hotloop judge --bundle {out} on a GPU machine"
+    output.result(record, "\n".join([*told, closing]))
+
+
+def run_folders(given: Sequence[Path]) -> list[Path]:
+    """Return each run folder that was named, or lies directly in a folder that was named.
+
+    Raises:
+        ConfigError: a path is no folder, or holds no run.
+    """
+    found: dict[Path, None] = {}
+    for path in given:
+        with store_errors(path):
+            if (path / JOURNAL_FILE).is_file():
+                found[path] = None
+                continue
+            if not path.is_dir():
+                raise ConfigError(f"{path}: expected a run folder, there is none; check the path")
+            inside = sorted(p.parent for p in path.glob(f"*/{JOURNAL_FILE}"))
+        if not inside:
+            raise ConfigError(f"{path} holds no hotloop run; give the --out of an earlier one")
+        found.update(dict.fromkeys(inside))
+    return list(found)
+
+
+def _counts(items: Sequence[Item]) -> str:
+    """Return like `3 fast, 1 final`."""
+    counts = {
+        "to be loaded": sum(item.tier is None for item in items),
+        "fast": sum(item.tier is Tier.FAST for item in items),
+        "final": sum(item.tier is Tier.FINAL for item in items),
+    }
+    return ", ".join(
+        what if what == "to be loaded" else f"{count} {what}"
+        for what, count in counts.items()
+        if count
+    )

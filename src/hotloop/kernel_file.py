@@ -1,0 +1,35 @@
+"""Read a kernel file as a candidate: what `verify` is given and `--start` begins from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hotloop.core.candidate import Candidate, SourceFile
+from hotloop.errors import ConfigError
+from hotloop.prompts.programs import read_program
+
+LANGUAGE_OF_SUFFIX = {".py": "triton", ".cu": "cuda"}
+
+
+def read_candidate(path: Path) -> Candidate:
+    """Return the candidate in one source file.
+
+    The language follows from its suffix; Python that builds CUDA source inline is `cuda`.
+
+    Raises:
+        ConfigError: it cannot be read, or its suffix is unknown.
+    """
+    language = LANGUAGE_OF_SUFFIX.get(path.suffix)
+    if language is None:
+        known = ", ".join(LANGUAGE_OF_SUFFIX)
+        raise ConfigError(f"{path}: expected a kernel file ({known}), got {path.suffix!r}")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as exc:
+        raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"{path}: expected UTF-8 text: {exc.reason} at {exc.start}") from exc
+    if language == "triton" and read_program(text).is_cuda:
+        language = "cuda"
+    entry = f"kernel{path.suffix}"
+    return Candidate(language=language, sources=(SourceFile(path=entry, text=text),), entry=entry)

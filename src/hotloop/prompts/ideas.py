@@ -1,0 +1,192 @@
+"""Ideas before code: one call for a run, made by the first draft that wants one, shared by all.
+
+Ideas and what they cost are a note of the store, so that a run that goes on has the same ones and
+pays once. The call belongs to no attempt. Drafts never wait for it longer
+than for half of the time that they have, and go on without an idea where there is none.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hotloop.core.attempt import Spent
+from hotloop.core.model import CallKey, Finish, Prompt, Reply
+from hotloop.core.protocols import Store
+from hotloop.core.record import from_json, to_json
+from hotloop.errors import HotloopError
+from hotloop.prompts.calling import Answer, Caller, Until
+from hotloop.prompts.render import parse_ideas
+
+NOTE = "ideas"
+SHARE_OF_DEADLINE = 0.5
+POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What one draft gets."""
+
+    idea: str | None = None
+    note: str = ""
+    """Why it has none."""
+    spent: Spent = Spent()
+    """What the call cost, for the draft that made it."""
+    was_cut: bool = False
+    """The draft was given up while it waited."""
+
+
+@dataclass(slots=True)
+class _Round:
+    """One asking, which the draft `leader` makes and others wait for."""
+
+    leader: int
+    done: threading.Event = field(default_factory=threading.Event)
+    error: HotloopError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    ideas: tuple[str, ...] = ()
+    missing: str = ""
+    """Why there are none."""
+    payer: int | None = None
+    spent: Spent = Spent()
+
+
+class IdeaBook:
+    """The ideas of one run. Safe to use from several threads."""
+
+    def __init__(self, caller: Caller, store: Store, key: CallKey) -> None:
+        self._caller = caller
+        self._store = store
+        self._key = key
+        self._mutex = threading.Lock()
+        self._round: _Round | None = None
+        noted = store.notes(NOTE)
+        self._known = _from_note(noted[-1]) if noted else None
+
+    def known(self, index: int) -> str | None:
+        """Return an idea without asking for it; None where it is not known."""
+        with self._mutex:
+            ideas = self._known.ideas if self._known else ()
+        return ideas[index] if 0 <= index < len(ideas) else None
+
+    def spent_by(self, proposal_id: int) -> Spent:
+        """Return what the call cost if this draft made it, else nothing."""
+        with self._mutex:
+            known = self._known
+        return known.spent if known is not None and known.payer == proposal_id else Spent()
+
+    def cancel(self, proposal_id: int) -> None:
+        """Give up the call if this draft makes it; another draft then makes it anew."""
+        with self._mutex:
+            leads = self._round is not None and self._round.leader == proposal_id
+        if leads:
+            self._caller.model.cancel(self._key)
+
+    def take(
+        self,
+        proposal_id: int,
+        index: int,
+        *,
+        prompt: Callable[[], Prompt],
+        deadline_s: float | None,
+        is_cut: Callable[[], bool],
+    ) -> Taken:
+        """Return idea `index`, from 0, for a draft; ask for all of them if nobody did.
+
+        Args:
+            proposal_id: the draft.
+            index: beyond the ideas that there are, the draft gets none.
+            prompt: renders the prompt that asks for them.
+            deadline_s: seconds that the draft has.
+            is_cut: whether the draft was given up meanwhile.
+
+        Raises:
+            Pending: the ideas come from outside and nobody waits for them.
+            ProviderError: no call can be made.
+        """
+        until = Until(None if deadline_s is None else deadline_s * SHARE_OF_DEADLINE)
+        while not is_cut():
+            with self._mutex:
+                if self._known is not None:
+                    return _taken(self._known, proposal_id, index)
+                leads = self._round is None
+                current = self._round = self._round or _Round(proposal_id)
+            if leads:
+                answer = self._lead(current, prompt, until)
+                if answer.was_cut:
+                    return Taken(spent=answer.spent, was_cut=True)
+            elif not _wait(current, until, is_cut):
+                return Taken(note="no idea: the call for ideas took too long", was_cut=is_cut())
+            elif current.error is not None:
+                raise current.error
+        return Taken(was_cut=True)
+
+    def _lead(self, current: _Round, prompt: Callable[[], Prompt], until: Until) -> Answer:
+        known: _Known | None = None
+        try:
+            answer = self._caller.call(prompt(), self._key, until.remaining_s())
+            if not answer.was_cut:  # else another draft asks again
+                known = self._settle(answer, current.leader)
+            return answer
+        except HotloopError as exc:
+            current.error = exc
+            raise
+        finally:
+            with self._mutex:
+                self._known = known
+                self._round = None
+            current.done.set()
+
+    def _settle(self, answer: Answer, leader: int) -> _Known:
+        reply = answer.reply
+        if reply is None:
+            # Not written down: a run that goes on may ask again.
+            return _Known(missing=answer.failure, payer=leader, spent=answer.spent)
+        ideas, missing = _read(reply)
+        self._store.note(
+            NOTE,
+            {
+                "attempt": leader,
+                "ideas": ideas,
+                "missing": missing,
+                "spent": to_json(answer.spent),
+            },
+        )
+        return _Known(ideas=ideas, missing=missing, payer=leader, spent=answer.spent)
+
+
+def _read(reply: Reply) -> tuple[tuple[str, ...], str]:
+    if reply.finish is Finish.REFUSAL:
+        return (), "the model declined to give ideas"
+    ideas = tuple(parse_ideas(reply.text))
+    return ideas, "" if ideas else "the reply with the ideas held no numbered list"
+
+
+def _taken(known: _Known, proposal_id: int, index: int) -> Taken:
+    spent = known.spent if known.payer == proposal_id else Spent()
+    if 0 <= index < len(known.ideas):
+        return Taken(idea=known.ideas[index], spent=spent)
+    missing = known.missing or f"idea {index + 1} of {len(known.ideas)} does not exist"
+    return Taken(note=f"no idea: {missing}", spent=spent)
+
+
+def _wait(current: _Round, until: Until, is_cut: Callable[[], bool]) -> bool:
+    """Wait for a round; return whether it is done."""
+    while not current.done.wait(POLL_S):
+        if is_cut() or until.remaining_s() == 0.0:
+            return False
+    return True
+
+
+def _from_note(note: Any) -> _Known:
+    return _Known(
+        ideas=tuple(note["ideas"]),
+        missing=str(note["missing"]),
+        payer=int(note["attempt"]),
+        spent=from_json(Spent, note["spent"]),
+    )

@@ -1,0 +1,306 @@
+"""Judge a bundle on this machine: one judge per GPU, each with a thread that feeds it.
+
+What was found is written every few seconds, so that a process that is killed leaves what it had.
+What is unfinished when the time is over is left out of the file, and so stays pending. The order of
+results means nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from hotloop.core.candidate import Candidate
+from hotloop.core.problem import Problem, ProblemInfo
+from hotloop.core.verdict import Tier, Verdict
+from hotloop.errors import ConfigError, HotloopError, InfraError
+from hotloop.verify.bundle import Bundle, Item, JudgeError, Key, Verdicts, write_verdicts
+from hotloop.verify.bundle_plan import Group, Plan
+from hotloop.verify.local import LocalVerifier
+
+WRITE_S = 3.0
+"""At most so much work is lost when the process is killed."""
+MAX_LANES = 8
+"""Builds that run ahead of one judge; it runs no more at a time itself."""
+
+Tell = Callable[[str], None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeOptions:
+    """On what, how safely and how long a bundle is judged."""
+
+    device: str
+    """`cuda` or `cpu`."""
+    gpus: tuple[str | None, ...] = (None,)
+    """For each judge the index or UUID of its GPU; None is the first one, or the CPU."""
+    min_isolation: str = "T1"
+    budget_s: float | None = None
+    """None: until all is judged."""
+    log_folder: Path | None = None
+    """Where each judge's standard error goes; None: nowhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """What became of a bundle."""
+
+    verdicts: Verdicts
+    items: int
+    """Different ones in the bundle; loads count where nothing else is asked of a problem."""
+    answered: int
+    """Those with a verdict, an info, or the reason why the problem cannot be loaded."""
+
+    @property
+    def pending(self) -> int:
+        """Items without an answer."""
+        return self.items - self.answered
+
+
+def judge_bundle(
+    bundle: Bundle, out: Path, options: JudgeOptions, tell: Tell = lambda line: None
+) -> Judged:
+    """Judge what fits into the time; `out` always holds what was found so far.
+
+    Args:
+        bundle: problems and candidates.
+        out: the verdict file, written anew.
+        options: judges and time.
+        tell: takes one line on each thing that happened, from any thread.
+
+    Raises:
+        ConfigError: the file cannot be written, or the final tier is asked of a CPU.
+        SandboxUnavailable: this machine cannot give the isolation.
+    """
+    if options.device == "cpu" and any(item.tier is Tier.FINAL for item in bundle.items):
+        raise ConfigError("the bundle asks for the final tier: it times kernels and needs a GPU")
+    end = None if options.budget_s is None else time.monotonic() + options.budget_s
+    board = Board(out)
+    board.write()  # a path that cannot be written shows before any work
+    plan = Plan(bundle, lambda: float("inf") if end is None else end - time.monotonic())
+    lanes = max(1, min(MAX_LANES, (os.cpu_count() or 2) // (2 * len(options.gpus))))
+    seats = [Seat(plan, board, options, gpu=gpu, lanes=lanes, tell=tell) for gpu in options.gpus]
+    threads = [threading.Thread(target=seat.run, daemon=True) for seat in seats]
+    for thread in threads:
+        thread.start()
+    try:
+        while any(thread.is_alive() for thread in threads) and (
+            end is None or time.monotonic() < end
+        ):
+            _join(threads, WRITE_S if end is None else min(WRITE_S, end - time.monotonic()))
+            board.write()
+    finally:
+        plan.stop()
+        for seat in seats:
+            seat.stop()
+        _join(threads, WRITE_S)
+        board.write()
+    return board.judged(bundle)
+
+
+def _join(threads: Sequence[threading.Thread], seconds: float) -> None:
+    """Wait until all have ended, or so long."""
+    end = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+
+
+class Board:
+    """What was found so far, and its file; thread-safe."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._infos: dict[str, ProblemInfo] = {}
+        self._verdicts: dict[Key, Verdict] = {}
+        self._errors: dict[tuple[str, str | None], JudgeError] = {}
+        self._is_new = True
+
+    def loaded(self, info: ProblemInfo) -> None:
+        """Keep the first info of each problem."""
+        with self._lock:
+            self._infos.setdefault(info.problem_id, info)
+            self._errors.pop((info.problem_id, None), None)
+            self._is_new = True
+
+    def judged_one(self, verdict: Verdict) -> None:
+        """Keep a verdict."""
+        with self._lock:
+            self._verdicts[(verdict.problem_id, verdict.candidate_id, verdict.tier)] = verdict
+            self._is_new = True
+
+    def failed(self, problem: Problem, candidate: Candidate | None, exc: HotloopError) -> None:
+        """Keep why there is no info, or no verdict."""
+        with self._lock:
+            candidate_id = None if candidate is None else candidate.id
+            if candidate is None and problem.id in self._infos:
+                return  # another GPU could load it
+            self._errors[(problem.id, candidate_id)] = JudgeError(
+                problem_id=problem.id,
+                candidate_id=candidate_id,
+                error=type(exc).__name__,
+                message=str(exc),
+            )
+            self._is_new = True
+
+    def write(self) -> None:
+        """Write the file where something came since the last time.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        with self._lock:
+            if self._is_new:
+                write_verdicts(self._path, self._content())
+                self._is_new = False
+
+    def judged(self, bundle: Bundle) -> Judged:
+        """Return what became of the bundle."""
+        with self._lock:
+            content = self._content()
+            keys = {item.key for item in bundle.items}
+            # A load is asked for by itself only where no candidate of the problem is.
+            with_candidates = {problem_id for problem_id, candidate, _ in keys if candidate}
+            keys = {k for k in keys if k[1] is not None or k[0] not in with_candidates}
+            answered = sum(self._is_answered(key) for key in keys)
+        return Judged(verdicts=content, items=len(keys), answered=answered)
+
+    def _is_answered(self, key: Key) -> bool:
+        problem_id, candidate_id, _ = key
+        if candidate_id is not None:
+            return key in self._verdicts
+        failure = self._errors.get((problem_id, None))
+        is_broken = failure is not None and failure.problem_error is not None
+        return is_broken or problem_id in self._infos
+
+    def _content(self) -> Verdicts:
+        return Verdicts(
+            infos=dict(self._infos),
+            verdicts=tuple(self._verdicts.values()),
+            errors=tuple(self._errors.values()),
+        )
+
+
+class Seat:
+    """One GPU: its judge, and the thread that feeds it."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        board: Board,
+        options: JudgeOptions,
+        *,
+        gpu: str | None,
+        lanes: int,
+        tell: Tell,
+    ) -> None:
+        self._plan = plan
+        self._board = board
+        self._lanes = lanes
+        self._name = options.device if gpu is None else f"GPU {gpu}"
+        self._tell = tell
+        self._is_stopped = False
+        log_path = None
+        if options.log_folder is not None:
+            log_path = options.log_folder / f"judge-{gpu or options.device}.log"
+        self._verifier = LocalVerifier(
+            options.device,
+            min_isolation=options.min_isolation,
+            log_path=log_path,
+            profile=options.device == "cuda",
+            gpu=gpu,
+        )
+
+    def run(self) -> None:
+        """Serve group after group until the plan has none."""
+        try:
+            while (group := self._plan.next_group()) is not None:
+                is_loaded = self._load(group)
+                try:
+                    if is_loaded:
+                        self._serve(group)
+                finally:
+                    self._plan.leave(group, is_loaded=is_loaded)
+                if not is_loaded and not group.is_closed:
+                    return  # this GPU is at fault, another one may do better
+        finally:
+            self._verifier.close()
+
+    def stop(self) -> None:
+        """End the judge at once; what it was at stays pending."""
+        self._is_stopped = True
+        self._verifier.abort()
+
+    def _load(self, group: Group) -> bool:
+        problem, began = group.problem, time.monotonic()
+        try:
+            info = self._twice(
+                lambda: self._verifier.load(problem, incumbent_ms=group.incumbent_ms)
+            )
+        except HotloopError as exc:
+            if self._is_stopped:
+                return False
+            is_final = not isinstance(exc, InfraError) or self._plan.load_failed(group)
+            self._board.failed(problem, None, exc)
+            if is_final:
+                self._plan.close(group)
+            self._say(problem.name, f"cannot be loaded: {type(exc).__name__}: {exc}", began)
+            return False
+        self._plan.took(None, time.monotonic() - began)
+        self._board.loaded(info)
+        self._say(problem.name, "loaded", began)
+        return True
+
+    def _serve(self, group: Group) -> None:
+        held: deque[Item] = deque()
+        pool = ThreadPoolExecutor(self._lanes, thread_name_prefix="lane")
+        try:
+            while True:
+                for item in self._plan.claim(group, self._lanes + 1 - len(held)):
+                    held.append(item)
+                    assert item.candidate is not None, "groups hold candidates only"
+                    # Whatever fails there is told again, or mended, by `verify`.
+                    pool.submit(self._verifier.build, item.candidate)
+                if not held or self._is_stopped or not self._plan.fits(held[0].tier):
+                    break
+                self._judge(group.problem, held.popleft())
+        finally:
+            self._plan.put_back(group, held)
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _judge(self, problem: Problem, item: Item) -> None:
+        assert item.candidate is not None
+        assert item.tier is not None
+        candidate, tier, began = item.candidate, item.tier, time.monotonic()
+        what = f"{problem.name} {candidate.id} {tier.value}"
+        try:
+            verdict = self._twice(lambda: self._verifier.verify(candidate, tier))
+        except HotloopError as exc:
+            if not self._is_stopped:
+                self._board.failed(problem, candidate, exc)
+                self._say(what, f"not judged: {type(exc).__name__}: {exc}", began)
+            return
+        self._plan.took(tier, time.monotonic() - began)
+        self._board.judged_one(verdict)
+        self._say(what, verdict.status.value, began)
+
+    def _twice(self, work: Callable[[], T]) -> T:
+        """Do it, and once more on a fresh judge when the machine was at fault."""
+        try:
+            return work()
+        except InfraError as exc:
+            if self._is_stopped:
+                raise
+            self._tell(f"{self._name}: {type(exc).__name__}: {exc}; trying once more")
+            return work()
+
+    def _say(self, what: str, status: str, began: float) -> None:
+        self._tell(f"{self._name}: {what}: {status} ({time.monotonic() - began:.1f} s)")

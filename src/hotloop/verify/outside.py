@@ -1,0 +1,220 @@
+"""OutsideVerifier: a judge that is nowhere near, reached by files.
+
+What it is asked for and does not know yet is noted in the run's journal, and `Pending` is raised.
+`hotloop bundle` collects these notes (`pending_items`), `hotloop judge` answers them elsewhere, and
+`take_in` puts the answers into the journal, where the same question then finds them.
+
+Notes: `outside_wanted`, `outside_info`, `outside_verdict`, `outside_error`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hotloop.core.attempt import Attempt
+from hotloop.core.candidate import Candidate
+from hotloop.core.problem import Problem, ProblemInfo
+from hotloop.core.protocols import Store
+from hotloop.core.record import from_json, to_json
+from hotloop.core.verdict import Tier, Verdict
+from hotloop.errors import Pending, ProblemError
+from hotloop.verify.bundle import Item, JudgeError, Verdicts
+from hotloop.verify.static_stage import static_verdict
+
+WANTED = "outside_wanted"
+INFO = "outside_info"
+VERDICT = "outside_verdict"
+ERROR = "outside_error"
+
+_WHAT_TO_DO = (
+    "hotloop bundle RUN --out FILE, on the GPU machine hotloop judge --bundle FILE --out VERDICTS, "
+    "then this command with --verdicts VERDICTS"
+)
+
+Wish = tuple[str | None, str | None]
+"""Candidate id and tier; both None for the problem itself."""
+
+
+class OutsideVerifier:
+    """Implements `core.protocols.Verifier` with answers that somebody carries here."""
+
+    def __init__(self, store: Store, problem: Problem) -> None:
+        """Look nowhere yet; the journal is asked at each call."""
+        self._store = store
+        self._problem = problem
+
+    def load(self, problem: Problem) -> ProblemInfo:
+        """Return what the judge elsewhere found. See `core.protocols.Verifier`.
+
+        Raises:
+            Pending: it has not come back yet.
+            ProblemError: the judge elsewhere could not load the problem.
+        """
+        self._problem = problem
+        for note in self._store.notes(INFO):
+            if note["problem_id"] == problem.id:
+                return from_json(ProblemInfo, note["info"])
+        for note in self._store.notes(ERROR):
+            if note["problem_id"] == problem.id:
+                failure = from_json(JudgeError, note)
+                raise (failure.problem_error or ProblemError)(failure.message)
+        raise self._want(None, None, "the problem has to be loaded on a GPU machine")
+
+    def build(self, candidate: Candidate) -> None:
+        """Do nothing: the judge elsewhere builds."""
+
+    def verify(self, candidate: Candidate, tier: Tier) -> Verdict:
+        """Return a refusal of the static rules, or the verdict that came back.
+
+        Raises:
+            Pending: it has not come back yet.
+        """
+        info = self.load(self._problem)
+        refused = static_verdict(
+            candidate, self._problem, tier, device=info.device, environment=info.environment
+        )
+        if refused is not None:
+            return refused
+        for note in self._store.notes(VERDICT):
+            if (note["candidate_id"], note["tier"]) == (candidate.id, tier.value):
+                return from_json(Verdict, note["verdict"])
+        what = f"candidate {candidate.id} has to be judged ({tier.value})"
+        raise self._want(candidate.id, tier.value, what)
+
+    def close(self) -> None:
+        """Do nothing: no process was started."""
+
+    def _want(self, candidate_id: str | None, tier: str | None, what: str) -> Pending:
+        """Note what is wanted, once, and return what to raise."""
+        if (candidate_id, tier) not in _wishes(self._store.notes(WANTED)):
+            note = {"problem_id": self._problem.id, "candidate_id": candidate_id, "tier": tier}
+            self._store.note(WANTED, note)
+        return Pending(f"{what}: {_WHAT_TO_DO}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What a verdict file brought to one run."""
+
+    infos: int = 0
+    verdicts: int = 0
+    errors: int = 0
+    """Problems that could not be loaded: `load` raises it."""
+    ignored: int = 0
+    """Records of other runs."""
+    warnings: tuple[str, ...] = ()
+    """What the other machine could not judge; it stays pending."""
+
+
+def take_in(store: Store, problem: Problem, verdicts: Verdicts) -> Taken:
+    """Write into the journal what is new for this run and was asked for; the rest is counted.
+
+    Idempotent: a record that is there already is skipped.
+    """
+    known = _Known(store)
+    infos = found = broken = ignored = 0
+    for info in verdicts.infos.values():
+        if info.problem_id != problem.id:
+            ignored += 1
+        elif not known.has_info:
+            store.note(INFO, {"problem_id": problem.id, "info": to_json(info)})
+            known.has_info = True
+            infos += 1
+    for verdict in verdicts.verdicts:
+        wish = (verdict.candidate_id, verdict.tier.value)
+        if verdict.problem_id != problem.id or wish not in known.wanted:
+            ignored += 1
+        elif wish not in known.answered:
+            store.note(VERDICT, _verdict_note(verdict))
+            known.answered.add(wish)
+            found += 1
+    warnings: list[str] = []
+    for error in verdicts.errors:
+        if error.problem_id != problem.id:
+            ignored += 1
+        elif error.problem_error is not None and not known.has_info:
+            broken += known.add_error(store, error)
+        elif (message := known.warn(store, error)) is not None:
+            warnings.append(message)
+    return Taken(
+        infos=infos, verdicts=found, errors=broken, ignored=ignored, warnings=tuple(warnings)
+    )
+
+
+class RunRecords(Protocol):
+    """What `pending_items` reads of a run: a `RunReader`, or any other view of its journal."""
+
+    def problem(self) -> Problem: ...  # noqa: D102
+    def attempts(self) -> Sequence[Attempt]: ...  # noqa: D102
+    def notes(self, kind: str) -> Sequence[Mapping[str, Any]]: ...  # noqa: D102
+    def candidate(self, candidate_id: str) -> Candidate: ...  # noqa: D102
+
+
+def pending_items(reader: RunRecords) -> list[Item]:
+    """Return what a run wants judged elsewhere and has no answer to, oldest first."""
+    problem_id = reader.problem().id
+    answered = _wishes(reader.notes(VERDICT))
+    if reader.notes(INFO) or reader.notes(ERROR):
+        answered.add((None, None))
+    incumbent_ms = _best_ms(reader.attempts())
+    wanted = dict.fromkeys((n["candidate_id"], n["tier"]) for n in reader.notes(WANTED))
+    return [
+        Item(
+            problem_id=problem_id,
+            candidate=None if candidate_id is None else reader.candidate(candidate_id),
+            tier=None if tier is None else Tier(tier),
+            incumbent_ms=incumbent_ms,
+        )
+        for candidate_id, tier in wanted
+        if (candidate_id, tier) not in answered
+    ]
+
+
+class _Known:
+    """What a journal holds already."""
+
+    def __init__(self, store: Store) -> None:
+        self.wanted = _wishes(store.notes(WANTED))
+        self.answered = _wishes(store.notes(VERDICT))
+        self.has_info = bool(store.notes(INFO))
+        self._has_error = bool(store.notes(ERROR))
+        self._warned = {note.get("message") for note in store.notes("warning")}
+
+    def add_error(self, store: Store, error: JudgeError) -> bool:
+        if self._has_error:
+            return False
+        store.note(ERROR, to_json(error))
+        self._has_error = True
+        return True
+
+    def warn(self, store: Store, error: JudgeError) -> str | None:
+        what = f"candidate {error.candidate_id}" if error.candidate_id else "the problem"
+        message = f"not judged elsewhere: {what}: {error.error}: {error.message}; it stays pending"
+        if message in self._warned:
+            return None
+        store.note("warning", {"message": message})
+        self._warned.add(message)
+        return message
+
+
+def _wishes(notes: Sequence[Mapping[str, Any]]) -> set[Wish]:
+    return {(note["candidate_id"], note["tier"]) for note in notes}
+
+
+def _verdict_note(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "candidate_id": verdict.candidate_id,
+        "tier": verdict.tier.value,
+        "verdict": to_json(verdict),
+    }
+
+
+def _best_ms(attempts: Sequence[Attempt]) -> float | None:
+    times = [
+        attempt.verdict.performance.latency_ms
+        for attempt in attempts
+        if attempt.verdict is not None and attempt.verdict.performance is not None
+    ]
+    return min(times, default=None)

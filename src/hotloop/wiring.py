@@ -1,0 +1,104 @@
+"""Opens the parts of a planned search: who writes kernels, who judges them, what is tried next.
+
+The one place that knows which class stands behind which option. `hotloop.api` runs what it opens.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from hotloop import registry
+from hotloop.core.model import Model
+from hotloop.core.protocols import Generator, Store, Strategy, Verifier
+from hotloop.core.space import Space
+from hotloop.errors import ConfigError
+from hotloop.llm.call_notes import CallNotes
+from hotloop.llm.continuing import ContinuingModel
+from hotloop.llm.journaled import JournaledModel
+from hotloop.llm.replay import ReplayModel
+from hotloop.llm.spec import ModelOptions, SpecKind, open_model
+from hotloop.plan import BUILTIN, SearchPlan
+from hotloop.prompts.author import ModelGenerator
+from hotloop.prompts.starting import StartGenerator
+from hotloop.search.starting import WithStart
+from hotloop.store.failure import store_errors
+from hotloop.verify import LocalVerifier
+from hotloop.verify.outside import OutsideVerifier
+from hotloop.verify.ssh import SshVerifier
+
+
+def open_verifier(plan: SearchPlan, store: Store) -> Verifier:
+    """Return the judge of the plan: here, behind ssh, or by files. Its caller closes it.
+
+    Raises:
+        InfraError: this machine cannot give the isolation asked for.
+        StoreError: the judge's log cannot be written.
+    """
+    if plan.judge.is_bundle:
+        return OutsideVerifier(store, plan.problem)
+    options: dict[str, Any] = {
+        "min_isolation": plan.config.min_isolation,
+        "profile": plan.spec.generator != BUILTIN and plan.spec.device == "cuda",
+    }
+    with store_errors(plan.folder):
+        log_path = plan.folder / "judge.log"
+        if plan.judge.is_local:
+            return LocalVerifier(plan.spec.device, log_path=log_path, **options)
+        return SshVerifier(plan.judge, plan.spec.device, log_path=log_path, **options)
+
+
+@contextmanager
+def open_generator(plan: SearchPlan, store: Store) -> Iterator[Generator]:
+    """Yield who writes the kernels; its calls and connections end with the block.
+
+    Raises:
+        ConfigError: a key is missing, or a folder or recording cannot be used.
+    """
+    if plan.spec.generator == BUILTIN:
+        builtin: Generator = registry.load(registry.GENERATORS, BUILTIN)()
+        yield builtin if plan.start is None else StartGenerator(builtin, plan.start, store)
+        return
+    options = ModelOptions(environ=os.environ, wait=plan.wait)
+    source = open_model(plan.model, options)
+    if isinstance(source, ReplayModel):
+        source.check_problem(plan.problem.id)
+    notes = CallNotes(store)
+    model: Model = ContinuingModel(JournaledModel(source, notes))
+    try:
+        yield ModelGenerator(
+            model,
+            notes,
+            store,
+            plan.problem,
+            language=plan.spec.language,
+            sees=plan.config.sees,
+            start=plan.start,
+            is_outside=plan.model.kind is SpecKind.DIRECTORY,
+        )
+    finally:
+        model.close()
+        told = source.summary() if isinstance(source, ReplayModel) else None
+        if told is not None:
+            store.note("warning", {"message": told})
+
+
+def strategy_factory(plan: SearchPlan) -> Callable[[Space, int], Strategy]:
+    """Return what makes the plan's strategy from a space and a seed.
+
+    Raises:
+        ConfigError: its name is unknown.
+    """
+    strategy: Callable[..., Strategy] = registry.load(registry.STRATEGIES, plan.spec.strategy)
+    has_start = plan.start is not None
+    if plan.spec.generator == BUILTIN:
+        return partial(WithStart, strategy) if has_start else strategy
+    return partial(
+        strategy,
+        width=plan.config.parallel,
+        has_start=has_start,
+        has_feedback=plan.config.sees != "nothing",
+    )

@@ -1,0 +1,86 @@
+"""Hardware counters of the best candidate so far: when to read them, and of what.
+
+A candidate that passed and is faster than every one before it is worth seconds of a profiler. Its
+launches of one forward are recorded, its process is ended, and a process without any code of it
+launches them again under ncu. Counters are advice for the next attempt: whatever goes wrong here is
+a line of text, never a verdict. A recording is what the candidate says it launches; nothing here
+checks that, the final tier's replay does.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.profile_ncu import Counters, read_counters
+from hotloop.worker.replay import Refused, record_forward, set_offsets
+from hotloop.worker.workroom import Workroom
+
+MAX_FAILURES = 2
+"""After as many in a row nobody tries again: each costs up to a deadline."""
+
+
+class Profiler:
+    """Knows the best time of a session and reads counters of what beats it."""
+
+    def __init__(self, room: Workroom, *, incumbent_ms: float | None = None) -> None:
+        """Start with a best time that is known already, or with none."""
+        self._room = room
+        self._incumbent_ms = incumbent_ms
+        self._failures = 0
+        self._hopeless: str | None = None
+
+    def is_best(self, latency_ms: float) -> bool:
+        """Note the time of a candidate that passed; return whether it is the best so far."""
+        if self._incumbent_ms is not None and latency_ms >= self._incumbent_ms:
+            return False
+        self._incumbent_ms = latency_ms
+        return True
+
+    def counters(self, evaluation: Evaluation, expected_kernels: tuple[str, ...]) -> Counters:
+        """Return the counters of a timed candidate, whose process this ends, or why there are none.
+
+        Args:
+            evaluation: loaded, correct and timed; it has answered its last request after this.
+            expected_kernels: names of the device activities of one call.
+        """
+        if self._hopeless is not None:
+            return Counters(refused=self._hopeless)
+        try:
+            found = self._read(evaluation, expected_kernels)
+        except (Refused, Failed) as exc:  # of this candidate: the next may do better
+            return Counters(refused=f"its launches cannot be recorded: {str(exc)[:200]}")
+        except Exception as exc:  # noqa: BLE001  advice must not cost the verdict that is there
+            found = Counters(refused=f"the profiler failed: {type(exc).__name__}: {str(exc)[:150]}")
+        self._remember(found)
+        return found
+
+    def _read(self, evaluation: Evaluation, expected_kernels: tuple[str, ...]) -> Counters:
+        recording = record_forward(evaluation, expected_kernels)
+        evaluation.close()  # nothing of the candidate runs beside what is watched
+        folder = self._room.folder("profile")
+        try:
+            message = _message(evaluation, recording)
+            return read_counters(message, folder, self._room.environment(folder))
+        finally:
+            self._room.discard(folder)
+
+    def _remember(self, found: Counters) -> None:
+        if found.refused is not None:
+            print(f"hotloop judge: no counters: {found.refused}", file=sys.stderr, flush=True)
+        self._failures = 0 if found.refused is None else self._failures + 1
+        if found.refused is not None and (found.for_good or self._failures >= MAX_FAILURES):
+            self._hopeless = found.refused
+
+
+def _message(evaluation: Evaluation, recording: dict[str, Any]) -> dict[str, Any]:
+    """Return what `profile_host.py` wants: the launches and where their data lie."""
+    board = evaluation.board
+    starts = set_offsets(board)
+    return {
+        "handle": board.arena.token["handle"],
+        "set_offset": starts[0],
+        "used_bytes": starts[1] if len(starts) > 1 else board.layout.size_bytes,
+        **recording,
+    }

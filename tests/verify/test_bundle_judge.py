@@ -1,0 +1,234 @@
+"""A bundle judged on this machine: the real judge, on `cpu`."""
+
+import threading
+import time
+
+import pytest
+
+from hotloop.core.candidate import Candidate, SourceFile
+from hotloop.core.problem import Problem, ProblemKind
+from hotloop.core.verdict import Status, Tier
+from hotloop.errors import ConfigError, Pending
+from hotloop.store.memory import MemoryStore
+from hotloop.testing.fakes import make_spec
+from hotloop.verify import bundle_plan
+from hotloop.verify.bundle import Bundle, Item, read_bundle, read_verdicts, write_bundle
+from hotloop.verify.bundle_judge import JudgeOptions, judge_bundle
+from hotloop.verify.bundle_plan import Plan
+from hotloop.verify.outside import OutsideVerifier, pending_items, take_in
+
+PROBLEM_FILE = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x / x.sum(dim=1, keepdim=True)
+def get_inputs():
+    return [torch.rand(5, 33) + 0.5]
+def get_init_inputs():
+    return []
+"""
+KERNEL = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def normalise(x, y, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    values = tl.load(x + row * n + i, mask=i < n, other=0.0)
+    tl.store(y + row * n + i, values / tl.sum(values), mask=i < n)
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        normalise[(x.shape[0],)](x, y, x.shape[1], BLOCK=64)
+        return y
+"""
+PROBLEM = Problem(name="rows", kind=ProblemKind.KERNELBENCH, source=PROBLEM_FILE)
+BROKEN = Problem(
+    name="broken", kind=ProblemKind.KERNELBENCH, source=PROBLEM_FILE.replace("keepdim", "keep")
+)
+CPU = JudgeOptions(device="cpu")
+
+
+def candidate(text=KERNEL):
+    return Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
+
+
+WRONG = candidate(KERNEL.replace("/ tl.sum(values)", "/ (tl.sum(values) + 1)"))
+UNBUILT = candidate(KERNEL.replace("tl.sum(values)", "tl.sum(nothing)"))
+
+
+def bundle_of(*candidates, problem=PROBLEM, tier=Tier.FAST):
+    items = tuple(Item(problem_id=problem.id, candidate=c, tier=tier) for c in candidates)
+    return Bundle(problems={problem.id: problem}, items=items or (Item(problem_id=problem.id),))
+
+
+class Run(MemoryStore):
+    """A journal that is also read as a run."""
+
+    def problem(self):
+        return PROBLEM
+
+
+@pytest.mark.slow
+def test_a_whole_round_by_files(tmp_path):
+    store = Run()
+    store.begin(make_spec(PROBLEM, device="cpu"), PROBLEM)
+    verifier = OutsideVerifier(store, PROBLEM)
+    with pytest.raises(Pending):
+        verifier.load(PROBLEM)
+    told = carry(store, tmp_path)
+    assert verifier.load(PROBLEM).device == "cpu"
+    assert any("rows: loaded" in line for line in told)
+
+    for kernel in (candidate(), WRONG, UNBUILT):
+        store._candidates[kernel.id] = kernel
+        with pytest.raises(Pending):
+            verifier.verify(kernel, Tier.FAST)
+    carry(store, tmp_path)
+    assert verifier.verify(candidate(), Tier.FAST).status is Status.PASSED
+    assert verifier.verify(WRONG, Tier.FAST).status is Status.INCORRECT_NUMERICAL
+    assert verifier.verify(UNBUILT, Tier.FAST).status is Status.COMPILE_ERROR
+    assert pending_items(store) == []
+
+
+def carry(store, folder):
+    """Bundle what is pending, judge it, take it in; return what the judge told."""
+    wanted = bundle_of()
+    wanted = Bundle(problems=wanted.problems, items=tuple(pending_items(store)))
+    write_bundle(folder / "b", wanted)
+    told = []
+    judged = judge_bundle(read_bundle(folder / "b"), folder / "v", CPU, told.append)
+    assert judged.pending == 0
+    assert read_verdicts(folder / "v") == judged.verdicts
+    take_in(store, PROBLEM, judged.verdicts)
+    return told
+
+
+@pytest.mark.slow
+def test_a_broken_problem_is_an_error_and_the_others_are_judged(tmp_path):
+    both = Bundle(
+        problems={BROKEN.id: BROKEN, PROBLEM.id: PROBLEM},
+        items=(*bundle_of(problem=BROKEN).items, *bundle_of(candidate()).items),
+    )
+    judged = judge_bundle(both, tmp_path / "v", CPU)
+    (error,) = judged.verdicts.errors
+    assert (error.problem_id, error.candidate_id) == (BROKEN.id, None)
+    assert error.problem_error is not None
+    assert [v.status for v in judged.verdicts.verdicts] == [Status.PASSED]
+    assert judged.pending == 0
+
+
+@pytest.mark.slow
+def test_what_does_not_fit_the_time_stays_pending(tmp_path, monkeypatch):
+    slow = KERNEL.replace("import torch,", "import time, torch,").replace(
+        "        y = torch", "        time.sleep(30)\n        y = torch"
+    )
+    monkeypatch.setattr(bundle_plan, "LOAD_GUESS_S", 5.0)  # a minute otherwise, as on a GPU
+    options = JudgeOptions(device="cpu", budget_s=30.0)
+    began = time.monotonic()
+    judged = judge_bundle(bundle_of(candidate(slow)), tmp_path / "v", options)
+    assert 29.0 < time.monotonic() - began < 40.0
+    assert judged.pending == 1
+    assert PROBLEM.id in read_verdicts(tmp_path / "v").infos
+
+
+def test_no_time_at_all_starts_nothing_and_leaves_an_empty_file(tmp_path):
+    options = JudgeOptions(device="cpu", budget_s=5.0)
+    judged = judge_bundle(bundle_of(candidate()), tmp_path / "v", options)
+    assert (judged.items, judged.pending) == (1, 1)
+    assert read_verdicts(tmp_path / "v").infos == {}
+
+
+def test_a_place_that_cannot_be_written_shows_before_any_work(tmp_path):
+    with pytest.raises(ConfigError, match="No such file"):
+        judge_bundle(bundle_of(candidate()), tmp_path / "none" / "v", CPU)
+
+
+def test_the_final_tier_needs_a_gpu(tmp_path):
+    with pytest.raises(ConfigError, match="needs a GPU"):
+        judge_bundle(bundle_of(candidate(), tier=Tier.FINAL), tmp_path / "v", CPU)
+
+
+# ---- who judges what
+
+
+def many(count):
+    return [candidate(f"{KERNEL}# {i}\n") for i in range(count)]
+
+
+def endless():
+    return float("inf")
+
+
+def test_large_problems_first_and_fast_before_final():
+    other = Problem(name="other", kind=ProblemKind.NATIVE, source="# other\n")
+    final = Item(problem_id=PROBLEM.id, candidate=candidate(), tier=Tier.FINAL)
+    fast = [Item(problem_id=PROBLEM.id, candidate=c, tier=Tier.FAST) for c in many(3)]
+    bundle = Bundle(
+        problems={other.id: other, PROBLEM.id: PROBLEM},
+        items=(Item(problem_id=other.id), final, *fast, *fast),  # asked for twice, judged once
+    )
+    plan = Plan(bundle, endless)
+    group = plan.next_group()
+    assert group.problem is PROBLEM
+    assert plan.claim(group, 10) == [*fast, final]
+    assert plan.next_group().problem is other
+
+
+def test_an_idle_gpu_helps_only_where_that_is_worth_a_second_load():
+    plan = Plan(bundle_of(*many(40)), endless)
+    plan.took(None, 10.0)
+    plan.took(Tier.FAST, 2.0)
+    group = plan.next_group()
+    assert len(plan.claim(group, 4)) == 4
+    assert plan.next_group() is group  # 72 s of work are left, and a load takes 10 s
+    assert len(plan.claim(group, 10)) == 9  # a quarter: two share what is left
+    plan.claim(group, 10)
+    plan.claim(group, 10)
+    plan.claim(group, 10)
+    idle = threading.Thread(target=lambda: answers.append(plan.next_group()))
+    answers = []
+    idle.start()
+    idle.join(0.3)
+    assert idle.is_alive()  # the others may still fail and put items back
+    plan.leave(group, is_loaded=True)
+    plan.claim(group, 40)
+    plan.leave(group, is_loaded=True)
+    idle.join(5.0)
+    assert answers == [None]
+
+
+def test_what_was_put_back_is_handed_out_again_and_in_order():
+    plan = Plan(bundle_of(*many(3)), endless)
+    group = plan.next_group()
+    items = plan.claim(group, 3)
+    plan.put_back(group, items[1:])
+    plan.leave(group, is_loaded=True)
+    assert plan.next_group() is group
+    assert plan.claim(group, 3) == items[1:]
+
+
+def test_two_gpus_may_fail_to_load_a_problem_not_three():
+    plan = Plan(bundle_of(), endless)
+    for is_given_up in (False, True):
+        group = plan.next_group()
+        assert plan.load_failed(group) is is_given_up
+        plan.leave(group, is_loaded=False)
+    assert plan.next_group() is None
+
+
+def test_nothing_is_started_that_cannot_finish():
+    left_s = [1000.0]
+    plan = Plan(bundle_of(*many(3)), lambda: left_s[0])
+    group = plan.next_group()
+    plan.took(None, 10.0)
+    plan.took(Tier.FAST, 20.0)
+    assert plan.fits(Tier.FAST)
+    left_s[0] = 29.0
+    assert not plan.fits(Tier.FAST)
+    plan.leave(group, is_loaded=True)
+    assert plan.next_group() is None
+    plan.stop()
+    assert plan.claim(group, 1) == []

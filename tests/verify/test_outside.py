@@ -1,0 +1,191 @@
+"""A judge reached by files: what is unknown is wanted once, what comes back is taken in once."""
+
+from dataclasses import replace
+
+import pytest
+
+from hotloop.core.candidate import Candidate, SourceFile
+from hotloop.core.problem import Problem, ProblemInfo, ProblemKind
+from hotloop.core.verdict import Evidence, Performance, Stage, Status, Tier, Verdict
+from hotloop.errors import Pending, ProblemError, UnsupportedOp
+from hotloop.store.memory import MemoryStore
+from hotloop.testing.fakes import make_spec
+from hotloop.verify.bundle import JudgeError, Verdicts
+from hotloop.verify.outside import OutsideVerifier, pending_items, take_in
+
+PROBLEM = Problem(name="double", kind=ProblemKind.KERNELBENCH, source="# a reference\n")
+INFO = ProblemInfo(
+    problem_id=PROBLEM.id,
+    device="cuda",
+    inputs=(),
+    outputs=(),
+    parameters=(),
+    graph=None,
+    attention=None,
+    flops=None,
+    io_bytes=4,
+    rankable=True,
+    environment={"gpu": "a GPU", "isolation": "T1"},
+)
+KERNEL = """
+import torch, triton
+import triton.language as tl
+@triton.jit
+def double(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        double[(1,)](x, y, x.numel(), BLOCK=128)
+        return y
+"""
+
+
+def candidate(text=KERNEL):
+    return Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
+
+
+def verdict(kernel=None, tier=Tier.FAST, problem=PROBLEM):
+    return Verdict(
+        status=Status.PASSED,
+        stage=Stage.PERFORMANCE,
+        message="passed",
+        candidate_id=(kernel or candidate()).id,
+        problem_id=problem.id,
+        tier=tier,
+        device="cuda",
+        performance=Performance(
+            latency_ms=0.5, spread_ms=0.01, samples=7, timer="cupti", l2="cold"
+        ),
+    )
+
+
+def error(name="WorkerDied", candidate_id=None, problem=PROBLEM):
+    return JudgeError(
+        problem_id=problem.id, candidate_id=candidate_id, error=name, message="it went wrong"
+    )
+
+
+class Run(MemoryStore):
+    """A journal that is also read as a run."""
+
+    def problem(self):
+        return PROBLEM
+
+
+@pytest.fixture
+def store():
+    store = Run()
+    store.begin(make_spec(PROBLEM), PROBLEM)
+    return store
+
+
+@pytest.fixture
+def loaded(store):
+    """A journal that has the problem's info, and its verifier."""
+    take_in(store, PROBLEM, Verdicts(infos={PROBLEM.id: INFO}))
+    return store, OutsideVerifier(store, PROBLEM)
+
+
+def keep(store, kernel):
+    """Let the store know a candidate, as an attempt that awaits its verdict does."""
+    store._candidates[kernel.id] = kernel
+
+
+def test_the_load_is_wanted_once_and_says_what_to_do(store):
+    verifier = OutsideVerifier(store, PROBLEM)
+    for _ in range(2):
+        with pytest.raises(Pending, match=r"hotloop bundle RUN .* --verdicts VERDICTS"):
+            verifier.load(PROBLEM)
+    assert [item.key for item in pending_items(store)] == [(PROBLEM.id, None, None)]
+    take_in(store, PROBLEM, Verdicts(infos={PROBLEM.id: INFO}))
+    assert verifier.load(PROBLEM) == INFO
+    assert pending_items(store) == []
+
+
+def test_a_verdict_is_wanted_once_for_each_tier(loaded):
+    store, verifier = loaded
+    keep(store, candidate())
+    for tier in (Tier.FAST, Tier.FAST, Tier.FINAL):
+        with pytest.raises(Pending, match=f"{candidate().id} has to be judged"):
+            verifier.verify(candidate(), tier)
+    assert [item.tier for item in pending_items(store)] == [Tier.FAST, Tier.FINAL]
+    assert all(item.candidate == candidate() for item in pending_items(store))
+    take_in(store, PROBLEM, Verdicts(verdicts=(verdict(),)))
+    assert verifier.verify(candidate(), Tier.FAST) == verdict()
+    assert [item.tier for item in pending_items(store)] == [Tier.FINAL]
+
+
+def test_what_the_static_rules_refuse_never_travels(loaded):
+    store, verifier = loaded
+    refused = verifier.verify(candidate("import subprocess\n" + KERNEL), Tier.FAST)
+    assert refused.status is Status.REJECTED_STATIC
+    assert (refused.device, refused.isolation) == ("cuda", "T1")
+    assert pending_items(store) == []
+    verifier.build(candidate())  # builds are the other machine's business
+    assert pending_items(store) == []
+    verifier.close()
+
+
+def test_taking_in_twice_changes_nothing(loaded):
+    store, verifier = loaded
+    with pytest.raises(Pending):
+        verifier.verify(candidate(), Tier.FAST)
+    other = replace(PROBLEM, source="# another\n")
+    content = Verdicts(
+        infos={PROBLEM.id: INFO, other.id: replace(INFO, problem_id=other.id)},
+        verdicts=(verdict(), verdict(tier=Tier.FINAL), verdict(problem=other)),
+        errors=(error(problem=other), error()),
+    )
+    first = take_in(store, PROBLEM, content)
+    assert (first.infos, first.verdicts, first.ignored) == (0, 1, 4)  # nobody asked for the final
+    assert len(first.warnings) == 1
+    events = len(store._notes)
+    second = take_in(store, PROBLEM, content)
+    assert (second.infos, second.verdicts, second.ignored, second.warnings) == (0, 0, 4, ())
+    assert len(store._notes) == events
+
+
+def test_a_verdict_that_came_once_is_not_replaced(loaded):
+    store, verifier = loaded
+    with pytest.raises(Pending):
+        verifier.verify(candidate(), Tier.FAST)
+    take_in(store, PROBLEM, Verdicts(verdicts=(verdict(),)))
+    later = replace(
+        verdict(),
+        status=Status.TIMEOUT,
+        performance=None,
+        evidence=Evidence(kind="timeout_gpu", message="slow"),
+    )
+    assert take_in(store, PROBLEM, Verdicts(verdicts=(later,))).verdicts == 0
+    assert verifier.verify(candidate(), Tier.FAST).passed
+
+
+def test_a_broken_problem_is_raised_and_a_later_load_heals_it(store):
+    verifier = OutsideVerifier(store, PROBLEM)
+    with pytest.raises(Pending):
+        verifier.load(PROBLEM)
+    taken = take_in(store, PROBLEM, Verdicts(errors=(error("UnsupportedOp"),)))
+    assert (taken.errors, taken.warnings) == (1, ())
+    with pytest.raises(UnsupportedOp, match="it went wrong"):
+        verifier.load(PROBLEM)
+    with pytest.raises(ProblemError):
+        verifier.verify(candidate(), Tier.FAST)
+    assert pending_items(store) == []
+    take_in(store, PROBLEM, Verdicts(infos={PROBLEM.id: INFO}))
+    assert verifier.load(PROBLEM) == INFO
+
+
+@pytest.mark.parametrize("candidate_id", [None, candidate().id])
+def test_a_machine_at_fault_leaves_the_item_pending(store, candidate_id):
+    verifier = OutsideVerifier(store, PROBLEM)
+    if candidate_id is not None:
+        take_in(store, PROBLEM, Verdicts(infos={PROBLEM.id: INFO}))
+        keep(store, candidate())
+    with pytest.raises(Pending):
+        verifier.verify(candidate(), Tier.FAST)  # loads first
+    taken = take_in(store, PROBLEM, Verdicts(errors=(error(candidate_id=candidate_id),)))
+    assert "WorkerDied: it went wrong; it stays pending" in taken.warnings[0]
+    assert len(pending_items(store)) == 1
+    assert [note["message"] for note in store.notes("warning")] == list(taken.warnings)

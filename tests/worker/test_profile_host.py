@@ -1,0 +1,118 @@
+"""The watched process against a driver of a few lines in C: what it launches, and on which data."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from hotloop.worker.recording import Buffer, Launch, Literal, Pointer, Recording
+
+DRIVER = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+typedef unsigned long long u64;
+static void note(const char *what) {
+    FILE *f = fopen(getenv("FAKE_LOG"), "a"); fprintf(f, "%s\n", what); fclose(f);
+}
+static unsigned char judge[4096];
+int cuInit(unsigned f) { return 0; }
+int cuDeviceGet(int *d, int n) { *d = n; return 0; }
+int cuDevicePrimaryCtxRetain(void **c, int d) { *c = judge; return 0; }
+int cuCtxSetCurrent(void *c) { return 0; }
+int cuCtxSynchronize(void) { return 0; }
+int cuGetErrorName(int e, const char **s) { *s = "FAKE_ERROR"; return 0; }
+int cuMemAlloc_v2(u64 *p, size_t n) { *p = (u64)malloc(n); return 0; }
+int cuMemFree_v2(u64 p) { return 0; }
+int cuMemsetD16Async(u64 p, unsigned short v, size_t n, void *s) {
+    for (size_t i = 0; i < n; i++) ((unsigned short *)p)[i] = v;
+    return 0;
+}
+int cuMemGetAddressRange_v2(u64 *b, size_t *n, u64 p) { *b = p; *n = 64; return 0; }
+int cuIpcOpenMemHandle_v2(u64 *p, struct { char b[64]; } h, unsigned f) {
+    memset(judge, h.b[0], sizeof judge); *p = (u64)judge;
+    return getenv("FAKE_NO_IPC") ? 201 : 0;
+}
+int cuIpcCloseMemHandle(u64 p) { memset(judge, 0, sizeof judge); note("closed"); return 0; }
+int cuMemcpyDtoD_v2(u64 to, u64 from, size_t n) { memcpy((void *)to, (void *)from, n); return 0; }
+int cuModuleLoadData(void **m, const void *code) { *m = judge; return 0; }
+int cuModuleGetFunction(void **f, void *m, const char *name) {
+    *f = strdup(name); return strcmp(name, "missing") ? 0 : 500;
+}
+int cuFuncGetAttribute(int *v, int a, void *f) { *v = 0; return 0; }
+int cuLaunchKernelEx(const void *config, void *f, void **parameters, void **extra) {
+    char text[200];
+    u64 from = *(u64 *)parameters[0], scratch = *(u64 *)parameters[1];
+    snprintf(text, sizeof text, "%s grid %u reads %d scratch %d factor %d", (char *)f,
+             *(unsigned *)config, *(unsigned char *)from, *(unsigned char *)scratch,
+             *(int *)parameters[2]);
+    note(text);
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc to make a driver")
+    folder = tmp_path_factory.mktemp("driver")
+    (folder / "driver.c").write_text(DRIVER)
+    subprocess.run(
+        ["gcc", "-w", "-shared", "-fPIC", "-o", "libcuda.so.1", "driver.c"], cwd=folder, check=True
+    )
+    return folder
+
+
+def recording(function="scale"):
+    parameters = (Pointer(1, 16), Pointer(2, 0), Literal((7).to_bytes(4, "little").hex()))
+    launch = Launch("0" * 64, function, (5, 1, 1), (64, 1, 1), 1, 0, False, False, parameters)
+    buffers = (Buffer("state", 4096), Buffer("set", 2048), Buffer(None, 64))
+    return Recording(buffers, (launch,), (), {"0" * 64: b"code"})
+
+
+def watch(tmp_path, driver, answer, **env):
+    message = {"handle": base64.b64encode(b"\x2a" * 64).decode(), "set_offset": 512,
+               "used_bytes": 2049}  # fmt: skip
+    path = tmp_path / "message.json"
+    path.write_text(json.dumps(message | answer))
+    log = tmp_path / "log"
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "hotloop.worker.profile_host", str(path)],
+        env={**os.environ, "LD_LIBRARY_PATH": str(driver), "FAKE_LOG": str(log), **env},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    return done, log.read_text().splitlines() if log.exists() else []
+
+
+def test_it_launches_the_recording_on_a_copy_of_the_judges_buffers(tmp_path, driver):
+    done, log = watch(tmp_path, driver, recording().to_answer())
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"launched": 1, "data": "judge"}
+    assert log == ["closed", "scale grid 5 reads 42 scratch 0 factor 7"]
+
+
+def test_without_the_judges_buffers_it_works_on_zeros_and_says_so(tmp_path, driver):
+    done, log = watch(tmp_path, driver, recording().to_answer(), FAKE_NO_IPC="1")
+    assert json.loads(done.stdout) == {"launched": 1, "data": "zeros"}
+    assert log == ["scale grid 5 reads 0 scratch 0 factor 7"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (recording("missing").to_answer(), "FAKE_ERROR"),
+        (recording().to_answer() | {"recording": "{}"}, "KeyError"),
+        (recording().to_answer() | {"cubins": {}}, "malformed launch"),
+    ],
+)
+def test_what_it_cannot_launch_ends_it_with_words(tmp_path, driver, answer, words):
+    done, log = watch(tmp_path, driver, answer)
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert "launched" not in done.stdout
+    assert all("grid" not in line for line in log)
