@@ -120,7 +120,7 @@ def allot(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     count = sum(sizes.values())
     kept = sorted(sizes, key=lambda name: (-sizes[name], name))[:total]
     share = {name: Fraction(total * sizes[name], count) for name in kept}
-    given = {name: max(1, int(share[name])) for name in kept}
+    given = {name: min(sizes[name], max(1, int(share[name]))) for name in kept}
     while sum(given.values()) > total:
         over = max(
             (n for n in kept if given[n] > 1), key=lambda n: (given[n] - share[n], sizes[n], n)

@@ -8,6 +8,7 @@ arms differ by what they do with it and not by luck.
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -125,6 +126,9 @@ def step(run: PilotRun, options: StepOptions) -> Stepped:
         result = api.run_plan(plan)
     except HotloopError as exc:
         return Stepped(run=run, state="failed", message=f"{type(exc).__name__}: {exc}")
+    except Exception as exc:  # noqa: BLE001  one run's bug must not hold up the other 71
+        traceback.print_exc()
+        return Stepped(run=run, state="failed", message=f"a bug: {type(exc).__name__}: {exc}")
     return Stepped(run=run, state=_state(result), message=result.detail or "")
 
 

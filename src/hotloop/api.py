@@ -70,8 +70,10 @@ def run_plan(
 def _take_in(plan: SearchPlan, store: SqliteStore, listen: Listener) -> None:
     assert plan.verdicts is not None
     taken = take_in(store, plan.problem, read_verdicts(plan.verdicts))
-    if not taken.infos and not taken.verdicts:
-        message = f"{plan.verdicts} holds nothing new for this run"
+    told = list(taken.warnings)
+    if not (taken.infos or taken.verdicts or taken.errors or told):
+        told.append(f"{plan.verdicts} holds nothing new for this run")
+    for message in told:
         listen(Event(kind="warning", payload={"message": message}))
 
 
@@ -172,4 +174,5 @@ def _best(plan: SearchPlan, store: SqliteStore, result: RunResult) -> BestResult
         verdict=verdict,
         verify_command=plan.verify_command(),
         search_command=plan.search_command(),
+        model=plan.config.model,
     )

@@ -6,13 +6,14 @@ no folder and no process behind. `hotloop.api` runs the plan.
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
 from hotloop import registry
-from hotloop.config import DEFAULT_CALLS, DEFAULT_MAX_USD, Settings, resolve
+from hotloop.config import DEFAULT_CALLS, DEFAULT_LANES, DEFAULT_MAX_USD, Settings, resolve
 from hotloop.core.attempt import RunSpec
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
@@ -20,7 +21,8 @@ from hotloop.core.record import digest
 from hotloop.core.units import parse_duration_s
 from hotloop.errors import ConfigError
 from hotloop.kernel_file import read_candidate
-from hotloop.llm.spec import ModelSpec, SpecKind, parse_spec
+from hotloop.llm.presets import find_preset
+from hotloop.llm.spec import ModelSpec, SpecKind, find_key, parse_spec
 from hotloop.problems import load_problem_spec
 from hotloop.search_options import ProblemOptions, SearchOptions
 from hotloop.store.sqlite import check_folder
@@ -77,6 +79,7 @@ class SearchPlan:
             "--max-usd": budget.max_usd,
             "--judge": None if self.judge.is_local else str(self.judge),
             "--strategy": self.spec.strategy,
+            "--parallel": config.parallel,
             "--seed": self.spec.seed,
         }
         for name, value in limits.items():
@@ -88,8 +91,8 @@ class SearchPlan:
 
     def verify_command(self) -> str:
         """Return the command line that judges this search's best kernel once more."""
-        suffix = "cu" if self.spec.language == "cuda" else "py"
-        kernel = self.folder / BEST_FOLDER / f"kernel.{suffix}"
+        best = self.folder / BEST_FOLDER
+        kernel = best / ("kernel.cu" if (best / "kernel.cu").exists() else "kernel.py")
         words = ["hotloop", "verify", self.argument, str(kernel)]
         return shlex.join([*words, *self._shared_options()])
 
@@ -116,6 +119,7 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
     device = _device(options.get("device") or "auto", judge)
     found = find_problem(problem, device, options)
     model = parse_spec(options.get("model") or BUILTIN)
+    _check_key(model)
     start = options.get("start")
     kernel = read_candidate(Path(start)) if isinstance(start, str | Path) else start
     language = _language(options.get("language"), model, kernel, found)
@@ -140,7 +144,7 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
             language=config.language,
             budget=config.budget,
             seed=config.seed,
-            options=_identity(config, kernel),
+            options={**_identity(config, kernel), "parallel": config.parallel},
         ),
         config=config,
         model=model,
@@ -199,6 +203,20 @@ def _check_strategy(name: str, model: ModelSpec) -> None:
         )
 
 
+def _check_key(model: ModelSpec) -> None:
+    """Find the key of a model that needs one, before a folder is made for it.
+
+    Raises:
+        ConfigError: it is missing; names the variable.
+    """
+    if model.kind is SpecKind.ENDPOINT:
+        find_key(find_preset(model.preset), os.environ)
+
+
+def _default_parallel(model: ModelSpec) -> int:
+    return DEFAULT_LANES if model.kind is SpecKind.BUILTIN else DEFAULT_CALLS
+
+
 def _identity(config: Settings, start: Candidate | None) -> dict[str, str]:
     """Return the options that make it another search when they change."""
     if config.model is None and start is None:
@@ -246,7 +264,7 @@ def _settings(
         "strategy": options.get("strategy") or (MODEL_STRATEGY if has_model else None),
         "seed": options.get("seed"),
         "min_isolation": options.get("min_isolation"),
-        "parallel": _or(options.get("parallel"), DEFAULT_CALLS if has_model else None),
+        "parallel": _or(options.get("parallel"), _default_parallel(model)),
     }
     settings = resolve(given, has_gpu=device == "cuda")
     if options.get("out") is not None:

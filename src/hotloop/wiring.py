@@ -15,7 +15,6 @@ from hotloop import registry
 from hotloop.core.model import Model
 from hotloop.core.protocols import Generator, Store, Strategy, Verifier
 from hotloop.core.space import Space
-from hotloop.errors import ConfigError
 from hotloop.llm.call_notes import CallNotes
 from hotloop.llm.continuing import ContinuingModel
 from hotloop.llm.journaled import JournaledModel

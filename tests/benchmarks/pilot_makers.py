@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from benchmarks.pilot_problems import PilotProblem
 from benchmarks.pilot_runs import ARMS, PilotRun
+
 from hotloop.core.attempt import Attempt
 from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.model import CallKey, Message, Prompt, Reply, Role

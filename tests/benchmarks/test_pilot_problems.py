@@ -4,9 +4,9 @@ import os
 from collections import Counter
 
 import pytest
-
 from benchmarks.pilot_problems import allot, draw, draw_pilot, operator_class
 from benchmarks.pilot_runs import pilot_runs
+
 from hotloop.problems.kernelbench import KernelBenchEntry
 
 TITLES_1 = (

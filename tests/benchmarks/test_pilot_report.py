@@ -4,11 +4,11 @@ import math
 from functools import partial
 
 import pytest
-from pilot_makers import WITH_LIBRARY, failed, journal, run
-
 from benchmarks.pilot_rows import row_of
 from benchmarks.pilot_summary import failure_classes, group, speedup, summarise
 from benchmarks.pilot_tokens import Counter
+from pilot_makers import WITH_LIBRARY, failed, journal, run
+
 from hotloop.core.verdict import Status
 
 CHARACTERS = Counter(unit="characters", count=len)

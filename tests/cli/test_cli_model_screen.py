@@ -117,6 +117,12 @@ def test_a_run_that_waits_ends_with_the_files_and_the_command_that_goes_on(tmp_p
     assert summary.record(plan, result(StopReason.WAITING, files))["waiting"] == list(files)
 
 
+def test_a_run_that_waits_tells_the_best_so_far(tmp_path):
+    passed = attempt(1, status=Status.PASSED)
+    found = result(StopReason.WAITING, ("a",), best_attempt_id=1, fast=passed.verdict)
+    assert "best so far: attempt 1: PASSED" in summary.closing(plan_in(tmp_path), found)
+
+
 def test_a_run_that_waits_for_a_bundle_says_how_to_judge_it(tmp_path):
     plan = plan_in(tmp_path, judge="bundle", no_wait=True)
     text = summary.closing(plan, result(StopReason.WAITING, ("candidate 1",)))

@@ -11,7 +11,6 @@ from hotloop.core.verdict import Status, Tier
 from hotloop.errors import ConfigError, Pending
 from hotloop.store.memory import MemoryStore
 from hotloop.testing.fakes import make_spec
-from hotloop.verify import bundle_plan
 from hotloop.verify.bundle import Bundle, Item, read_bundle, read_verdicts, write_bundle
 from hotloop.verify.bundle_judge import JudgeOptions, judge_bundle
 from hotloop.verify.bundle_plan import Plan
@@ -112,7 +111,8 @@ def test_a_broken_problem_is_an_error_and_the_others_are_judged(tmp_path):
         problems={BROKEN.id: BROKEN, PROBLEM.id: PROBLEM},
         items=(*bundle_of(problem=BROKEN).items, *bundle_of(candidate()).items),
     )
-    judged = judge_bundle(both, tmp_path / "v", CPU)
+    two = JudgeOptions(device="cpu", gpus=(None, None))
+    judged = judge_bundle(both, tmp_path / "v", two)
     (error,) = judged.verdicts.errors
     assert (error.problem_id, error.candidate_id) == (BROKEN.id, None)
     assert error.problem_error is not None
@@ -121,11 +121,10 @@ def test_a_broken_problem_is_an_error_and_the_others_are_judged(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_does_not_fit_the_time_stays_pending(tmp_path, monkeypatch):
+def test_what_does_not_fit_the_time_stays_pending(tmp_path):
     slow = KERNEL.replace("import torch,", "import time, torch,").replace(
         "        y = torch", "        time.sleep(30)\n        y = torch"
     )
-    monkeypatch.setattr(bundle_plan, "LOAD_GUESS_S", 5.0)  # a minute otherwise, as on a GPU
     options = JudgeOptions(device="cpu", budget_s=30.0)
     began = time.monotonic()
     judged = judge_bundle(bundle_of(candidate(slow)), tmp_path / "v", options)

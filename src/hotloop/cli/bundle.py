@@ -40,7 +40,12 @@ def bundle(
                 problems[problem.id] = problem
                 told.append(f"{folder}: {problem.name}: {_counts(found)}")
             items.update((item.key, item) for item in found)
-    record: dict[str, object] = {"out": None, "problems": len(problems), "items": len(items), "runs": told}
+    record: dict[str, object] = {
+        "out": None,
+        "problems": len(problems),
+        "items": len(items),
+        "runs": told,
+    }
     if not items:
         output.result(record, "nothing is pending: no run waits for a judge elsewhere")
         raise typer.Exit(1)

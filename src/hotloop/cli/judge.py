@@ -16,7 +16,8 @@ from hotloop.core.units import parse_duration_s
 from hotloop.errors import ConfigError, Pending
 from hotloop.verify import find_device
 from hotloop.verify.bundle import read_bundle
-from hotloop.verify.bundle_judge import Judged, JudgeOptions, judge_bundle
+from hotloop.verify.bundle_board import Judged
+from hotloop.verify.bundle_judge import JudgeOptions, judge_bundle
 from hotloop.verify.devices import gpu_names
 
 _LINE_CHARACTERS = 300

@@ -96,7 +96,8 @@ def _waiting(plan: SearchPlan, result: RunResult) -> list[str]:
     rest = len(result.waiting) - len(shown)
     lines = []
     if result.fast is not None:
-        lines.append(f"best so far: attempt {result.best_attempt_id}: {wording.outcome(result.fast)}")
+        told = wording.outcome(result.fast)
+        lines.append(f"best so far: attempt {result.best_attempt_id}: {told}")
     lines += [f"to be answered: {len(result.waiting)}", *shown] if shown else []
     lines += [f"  ... and {rest} more"] if rest > 0 else []
     command = plan.search_command()

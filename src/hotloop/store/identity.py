@@ -1,8 +1,8 @@
 """Whether a stored run is the one that was asked for.
 
-A run goes on only with the same problem, generator, strategy, device, language, seed, model, view of
-the model and starting kernel: anything else would mix two searches in one journal. The budget may
-change between sessions.
+A run goes on only with the same problem, generator, strategy, device, language, seed, model, view
+of the model and starting kernel: anything else would mix two searches in one journal. The budget
+may change between sessions.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ FAST_GUESS_S = 8.0
 FINAL_GUESS_S = 30.0
 SPARE = 1.5
 """What is started must fit in so many times its usual duration."""
+TRY_S = 10.0
+"""What was not seen yet is tried where so much time is left: it costs nothing but that time."""
 LOOK_S = 1.0
 """How often an idle GPU looks whether it can help."""
 MAX_FAILED_LOADS = 2
@@ -59,6 +61,11 @@ class Usual:
     def s(self) -> float:
         """Seconds."""
         return self._sum_s / self._count if self._count else self._guess_s
+
+    @property
+    def needed_s(self) -> float:
+        """Seconds that must be left to start it."""
+        return SPARE * self.s if self._count else TRY_S
 
 
 @dataclass(slots=True)
@@ -154,7 +161,7 @@ class Plan:
 
     def fits(self, tier: Tier | None) -> bool:
         """Whether a load (None) or a verification may still be started."""
-        return self._remaining_s() >= SPARE * self._durations.of(tier).s
+        return self._remaining_s() >= self._durations.of(tier).needed_s
 
     def _free_group(self) -> Group | None:
         free = (g for g in self._groups if not g.is_closed and g.judges == 0)
@@ -162,8 +169,8 @@ class Plan:
 
     def _fits_with_load(self, group: Group) -> bool:
         durations = self._durations
-        first_s = 0.0 if group.is_load_only else durations.of(group.waiting[0].tier).s
-        return self._remaining_s() >= SPARE * (durations.load.s + first_s)
+        first_s = 0.0 if group.is_load_only else durations.of(group.waiting[0].tier).needed_s
+        return self._remaining_s() >= durations.load.needed_s + first_s
 
     def _group_to_join(self) -> Group | None:
         best, best_s = None, 0.0
