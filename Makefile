@@ -24,7 +24,8 @@ else
   READY := $(VENV)/.ready
 endif
 
-.PHONY: help venv demo test test-slow test-gpu check bench-attention bench-verify readme clean
+.PHONY: help venv demo demo-model test test-slow test-gpu check bench-attention bench-verify \
+  pilot-report readme clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +74,9 @@ bench-attention: $(READY)  ## tune and time the attention problems (GPU); writes
 
 bench-verify: $(READY)  ## time the verifier itself (GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.verify_throughput $(ARGS)
+
+pilot-report: $(READY)  ## write the model pilot's results from its runs; ARGS="--folder DIR"
+	@$(RUN) -m benchmarks.model_pilot report $(ARGS)
 
 readme: $(READY)  ## write the README's table and picture from benchmarks/results
 	@$(RUN) benchmarks/readme.py

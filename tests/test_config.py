@@ -72,8 +72,8 @@ def test_settings_do_not_change():
         settings.seed = 1
 
 
-def test_there_are_at_most_twelve():
-    assert len(Settings.model_fields) <= 12
+def test_there_are_few():
+    assert len(Settings.model_fields) <= 18, "an option that nobody needs to set is a constant"
 
 
 @pytest.mark.parametrize("tier", ["T0", "T1", "T2"])

@@ -57,6 +57,7 @@ def test_the_commands_hold_what_the_search_depends_on(problem):
         "--budget": "90s",
         "--max-candidates": "5",
         "--strategy": "tune",
+        "--parallel": "2",
         "--seed": "3",
         "--out": str(plan.folder),
     }

@@ -9,7 +9,7 @@ from hotloop.core.verdict import Status
 from hotloop.problems import load_problem_spec
 from hotloop.verify import LocalVerifier
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 PROBLEM = """B, H, S, D = 1, 2, 64, 16
 dtype = "float32"

@@ -6,7 +6,7 @@ from scaled_rows import triton, verdict
 from hotloop.core.verdict import Status
 from hotloop.verify import LocalVerifier
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
 def details_of(judge: LocalVerifier, *changes: tuple[str, str]) -> dict:
     found = verdict(judge, triton(*changes))
