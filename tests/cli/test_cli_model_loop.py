@@ -16,7 +16,7 @@ from hotloop.testing.model_server import ModelServer, Turn
 
 pytestmark = pytest.mark.slow
 
-PROBLEM = '''import torch
+PROBLEM = """import torch
 import torch.nn as nn
 
 ROWS, COLUMNS = 8, 64
@@ -33,8 +33,8 @@ def get_inputs():
 
 def get_init_inputs():
     return []
-'''
-KERNEL = '''import torch
+"""
+KERNEL = """import torch
 import triton
 import triton.language as tl
 
@@ -54,7 +54,7 @@ class ModelNew(torch.nn.Module):
         y = torch.empty_like(x)
         relu_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, y, x.numel(), BLOCK=BLOCK)
         return y
-'''
+"""
 
 
 def reply(factor):

@@ -258,3 +258,20 @@ def test_no_host_compiler_is_the_machines_fault(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ToolMissing, match="gcc"):
         cuda_compiler.compile_by_nvcc(KERNELS, "kernel.cu")
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ("stdint.h", "float.h", "limits.h", "math.h", "stddef.h", "cuda_bf16.h"),
+        ("cuda_bf16.h", "mma.h", "cstdint", "cfloat", "climits", "cmath", "cstddef"),
+        ("cooperative_groups.h", "cstdint", "cuda_pipeline.h"),
+    ],
+)
+def test_usual_headers_are_there_with_either_compiler(headers):
+    includes = "".join(f"#include <{name}>\n" for name in headers)
+    source = f'{includes}extern "C" __global__ void f(uint64_t* p) {{ p[0] = 1; }}\n'
+    assert cuda_compiler.compile_cubin(source, "kernel.cu").cubin
+    with pytest.raises(cuda_compiler.CompileFailedError):
+        cuda_compiler.compile_cubin(f"#include <no_such_header.h>\n{source}", "kernel.cu")

@@ -8,6 +8,7 @@ from hotloop.verify import LocalVerifier
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
+
 def details_of(judge: LocalVerifier, *changes: tuple[str, str]) -> dict:
     found = verdict(judge, triton(*changes))
     assert found.status is Status.INCORRECT_NUMERICAL, found.message

@@ -1,8 +1,8 @@
 """The command line: the app, and how errors become exit codes.
 
 Exit codes: 0 done and a kernel passed; 1 it did not; 2 the user's input is wrong; 3 the machine is
-at fault; 4 an answer from outside is awaited; 130 stopped by a second Ctrl-C. Errors are one line on
-stderr; `--debug` adds the traceback.
+at fault; 4 an answer from outside is awaited; 130 stopped by a second Ctrl-C. Errors are one line
+on stderr; `--debug` adds the traceback.
 """
 
 from __future__ import annotations

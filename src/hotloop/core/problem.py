@@ -133,6 +133,9 @@ class ProblemInfo:
     and `matmul_tflops` in the dtype of the output; empty on `cpu`."""
     useful_flops: float | None = None
     """FLOPs without those that a mask leaves out; None when they are the same or unknown."""
+    eager_tf32: bool | None = None
+    """Whether eager's float32 convolutions are rounded to TF32 at these sizes; None where the
+    policy forbids it, there are none, or it was not measured."""
     setup_s: float = 0.0
     environment: Mapping[str, Any] = field(default_factory=dict)
     """gpu, driver, cuda, torch, triton, python, isolation of the judge; strings or None."""

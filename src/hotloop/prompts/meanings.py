@@ -23,6 +23,11 @@ MIN_EVENNESS = 0.15
 """Rounding errors are spread (0.67 for a normal law); those of a wrong place are near 0."""
 EVEN = 0.4
 MAX_TOLD = 2
+TF32_ERROR_FRAC = (2e-5, 1e-3)
+"""Root mean square error over the output's own, where operands of a product are rounded to TF32:
+2^-11 each at most, so some 1e-4; cancelling sums make it more."""
+FLOAT32_ERROR_FRAC = 3e-6
+"""The same where everything is float32: 2^-24 each, and the rounding of long sums."""
 
 KNOWN_RATIOS: tuple[tuple[float, str], ...] = (
     (1.4427, "log2(e): a factor between exp and exp2 is applied twice or not undone"),
@@ -45,7 +50,9 @@ def meanings(evidence: NumericEvidence, case: CaseResult | None, axis: Axis) -> 
         place,
     ]
     told = [text for text in found if text]
-    told = told or [text for text in (_precision(evidence, case), _unrelated(case)) if text]
+    if not told:
+        causes = (_tf32(evidence, case) or _precision(evidence, case), _unrelated(case))
+        told = [text for text in causes if text]
     return told[:MAX_TOLD]
 
 
@@ -194,6 +201,23 @@ def _strided(evidence: NumericEvidence, axis: Axis) -> str | None:
                 "between are right: look at what differs between the parts of one block."
             )
     return None
+
+
+def _tf32(evidence: NumericEvidence, case: CaseResult | None) -> str | None:
+    """The error is as small as TF32 makes it, nearly everywhere, and PyTorch's own is float32's."""
+    if case is None or not case.rmse or case.golden_rms <= 0:
+        return None
+    least, most = TF32_ERROR_FRAC
+    is_wide = evidence.mismatches >= 0.2 * max(evidence.total, 1) and not evidence.region.patterns
+    is_exact_there = case.eager_rmse / case.golden_rms <= FLOAT32_ERROR_FRAC
+    if not (least <= case.rmse / case.golden_rms <= most and is_wide and is_exact_there):
+        return None
+    return (
+        f"Right but not exact enough: {case.rmse / case.golden_rms:.1g} of the output's size, "
+        "everywhere, is the error of products whose operands are rounded to TF32. PyTorch makes "
+        "this result in full float32 (its convolutions too, at these sizes): do the products in "
+        '`input_precision="ieee"` or `"tf32x3"` (in CUDA: float32 FMA, or split operands).'
+    )
 
 
 def _precision(evidence: NumericEvidence, case: CaseResult | None) -> str | None:

@@ -244,7 +244,7 @@ def _render(
         "language": task.language,
         "buffers": [b.name for b in task.info.attention.buffers] if task.info.attention else [],
         "sizes": size_lines(task.info),
-        "policy": policy_lines(problem.policy),
+        "policy": policy_lines(problem.policy, task.info),
         "device": device_lines(task.info),
         "on_gpu": task.info.device == "cuda",
     }

@@ -23,12 +23,19 @@ MAX_TENSORS = 24
 
 PRECISIONS: Mapping[str, str] = {
     "as_shipped": "as eager PyTorch runs it by default: float32 matrix products are full float32 "
-    "(no TF32), convolutions may use TF32",
+    "(no TF32)",
     "strict": "full precision everywhere: no TF32, no 16-bit product of float32 values",
     "tf32": "TF32 products of float32 values are allowed",
     "bf16": "products may be made in bfloat16, accumulated in float32",
     "fp16": "products may be made in float16, accumulated in float32",
 }
+EAGER_TF32: Mapping[bool | None, str] = {
+    None: "",
+    True: "; its float32 convolutions are rounded to TF32 here, so TF32 is exact enough for them",
+    False: "; its float32 convolutions are full float32 too at these sizes, and TF32 products are "
+    "not accurate enough",
+}
+"""By `ProblemInfo.eager_tf32`."""
 LIBRARY_CALLS: Mapping[str, str] = {
     "none": "no library call may do the work: no matmul, linear, conv, softmax, layer_norm, "
     "scaled_dot_product_attention, flex_attention",
@@ -99,10 +106,11 @@ def size_lines(info: ProblemInfo) -> list[str]:
     return [*lines[:MAX_TENSORS], *([f"... and {cut} tensors more"] if cut > 0 else [])]
 
 
-def policy_lines(policy: Policy) -> list[str]:
+def policy_lines(policy: Policy, info: ProblemInfo) -> list[str]:
     """Return what a candidate may do, a line each."""
+    precision = PRECISIONS.get(policy.precision, policy.precision)
     return [
-        f"precision: {PRECISIONS.get(policy.precision, policy.precision)}",
+        f"precision: {precision}{EAGER_TF32[info.eager_tf32]}",
         f"library calls: {LIBRARY_CALLS.get(policy.library_calls, policy.library_calls)}",
         f"sizes: {SHAPE_SCOPES.get(policy.shape_scope, policy.shape_scope)}",
     ]

@@ -23,6 +23,8 @@ ARCH = "sm_90a"
 
 NVCC_OPTIONS = ("-cubin", f"-arch={ARCH}", "-std=c++17", "-lineinfo", "-Xptxas", "-v")
 NVCC_TIMEOUT_S = 120.0
+C_HEADERS = Path(__file__).with_name("nvrtc_include")
+"""`stdint.h` and the like: NVRTC has no C library, and most kernels include one of these."""
 TOOLKIT_FOLDERS = ("/usr/local/cuda",)
 """Where the CUDA toolkit is when neither PATH nor CUDA_HOME says."""
 
@@ -79,7 +81,11 @@ def _nvrtc_program(source: str, name: str) -> Any:
     if not headers:
         return None
     options = module.ProgramOptions(
-        name=name, arch=ARCH, std="c++17", lineinfo=True, include_path=headers
+        name=name,
+        arch=ARCH,
+        std="c++17",
+        lineinfo=True,
+        include_path=[*headers, os.fspath(C_HEADERS)],
     )
     try:
         return module.Program(source, "c++", options)
@@ -102,7 +108,10 @@ def header_folders() -> list[str]:
     nvidia = importlib.util.find_spec("nvidia")
     for root in (nvidia.submodule_search_locations or ()) if nvidia else ():
         places += sorted(Path(root).glob("*/include"))
-    return [os.fspath(place) for place in places if (place / "cuda_bf16.h").is_file()]
+    found = [place for place in places if (place / "cuda_bf16.h").is_file()]
+    # Since CUDA 13 libcu++ lies apart; cooperative_groups.h needs it too.
+    found += [place / "cccl" for place in found if (place / "cccl").is_dir()]
+    return [os.fspath(place) for place in found]
 
 
 def compile_by_nvcc(source: str, name: str) -> tuple[bytes, str]:

@@ -108,6 +108,10 @@ class Reference(ABC):
     def specs(self) -> Specs:
         """Return the specs of inputs, outputs and parameters at the nominal draw."""
 
+    def eager_uses_tf32(self, draw: Draw) -> bool | None:
+        """Return whether eager's convolutions round to TF32 on `draw`; None where none may."""
+        return None
+
     @abstractmethod
     def degenerate(self) -> tuple[str, ...]:
         """Return the reasons why a speed-up on this problem would say nothing."""

@@ -37,6 +37,9 @@ from hotloop.worker.module_runner import ModuleRunner, bind, state_of, tensors_o
 from hotloop.worker.precision import STRICT, applied
 
 NOMINAL_SEED = 1
+TF32_FRAC = 2.0**-18
+"""Root mean square over the output's own by which results with and without TF32 differ at least:
+rounding operands to 10 bits makes some 2^-13, rounding in float32 some 2^-23."""
 
 
 class ModelReference(Reference):
@@ -147,6 +150,24 @@ class ModelReference(Reference):
         if self._compiles:
             self._add_compiled(draw, members)
         return members
+
+    def eager_uses_tf32(self, draw: Draw) -> bool | None:
+        """Return whether eager's convolutions round to TF32 on `draw`; None where none may.
+
+        cuDNN decides by the sizes: where it is allowed, it is often not done.
+        """
+        allowed = self.device == "cuda" and self.census.convolves and self.precision.conv_tf32
+        if not allowed:
+            return None
+        with applied(STRICT):
+            exact = self._runner.run(draw.state, draw.inputs, draw.seed)
+        pairs = [
+            (a, b) for a, b in zip(self.eager(draw), exact, strict=True) if b.dtype == torch.float32
+        ]
+        if not pairs:
+            return None
+        norm = torch.linalg.vector_norm
+        return any(float(norm(a - b)) > TF32_FRAC * float(norm(b)) for a, b in pairs)
 
     def _add_compiled(self, draw: Draw, members: dict[str, Outputs]) -> None:
         try:

@@ -135,6 +135,10 @@ class Session:
         for view in (self.nominal, *self._other_views.values()):
             view.board.arena.close()
 
+    def _eager_tf32(self) -> bool | None:
+        draw, _ = self.nominal.book.materialise(self.nominal.book.cases[0])
+        return self.reference.eager_uses_tf32(draw)
+
     def _prepare_timing(self) -> None:
         reference = self.reference
         book = CaseBook(reference, "timed")
@@ -197,6 +201,7 @@ class Session:
             missing_baselines=dict(self.missing_baselines),
             peaks=peaks(outputs[0].dtype) if self.device == "cuda" else {},
             useful_flops=self.reference.useful_flops,
+            eager_tf32=self._eager_tf32(),
             setup_s=setup_s,
             environment=environment(self.device, self.isolation),
         )
