@@ -27,6 +27,7 @@ import torch
 from hotloop.worker.arena import Arena, Slot
 from hotloop.worker.arguments import decode_args
 from hotloop.worker.channel import Channel, ChannelClosed, FrameTooLarge
+from hotloop.worker.copy_out import copy_out
 from hotloop.worker.failure import describe_error
 
 
@@ -178,7 +179,7 @@ class Host(ABC):
         # poison in its own buffer.
         for output, slot in zip(outputs, self._sets[index][1], strict=False):
             if output.shape == slot.shape and output.dtype == slot.dtype:
-                slot.copy_(output)
+                copy_out(slot, output)
 
     def _batch(self, message: dict[str, Any]) -> dict[str, Any]:
         if message["capture"]:

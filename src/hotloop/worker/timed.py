@@ -19,6 +19,7 @@ import torch
 from hotloop.worker.cases import Case
 from hotloop.worker.clock import make_clock
 from hotloop.worker.compare import Bound
+from hotloop.worker.copy_out import copy_out
 from hotloop.worker.module_host import flatten_outputs
 from hotloop.worker.reference import Draw, Reference
 
@@ -64,7 +65,7 @@ def _copy_ms(outputs: list[torch.Tensor]) -> float:
 
     def copy() -> None:
         for target, source in zip(targets, outputs, strict=True):
-            target.copy_(source)
+            copy_out(target, source)
 
     return statistics.median(clock.measure(copy)[1].elapsed_ms for _ in range(7))
 
