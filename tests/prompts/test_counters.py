@@ -37,6 +37,9 @@ CASES = [
     (WAITING | {"shared_conflict_frac": 0.5}, "bound by latency", ["bank_conflicts"]),
     (WAITING | {"shared_conflict_frac": 0.1}, "bound by latency", []),
     (WAITING | {"sm_throughput_frac": 0.9}, "bound by instructions", ["fewer_instructions"]),
+    # What is not the first limit is not asked for.
+    (BUSY_MEMORY | {"shared_conflict_frac": 0.83}, "memory-bound", ["fewer_bytes"]),
+    (BUSY_TENSOR | {"global_load_used_frac": 0.25}, "compute-bound", ["less_work"]),
 ]
 
 
@@ -74,6 +77,19 @@ def test_moves_go_by_counters_first_and_by_resources_where_there_are_none():
     assert {m.key for m in without} < {m.key for m in with_them}
     keys = [m.key for m in with_them]
     assert len(keys) == len(set(keys))
+
+
+def test_few_warps_are_right_for_a_kernel_that_lives_by_the_tensor_cores():
+    task = attention_task()
+    kernel = KernelResources(
+        name="k", registers=170, spill_bytes=0, shared_bytes=96 << 10, num_warps=4
+    )
+    plain = replace(passed(), resources=(kernel,))
+    busy = replace(plain, performance=counted(tensor_pipe_frac=0.59, dram_throughput_frac=0.05))
+    idle = replace(plain, performance=counted(tensor_pipe_frac=0.0, dram_throughput_frac=0.05))
+    assert [m.key for m in moves(idle, task.info)][0] == "occupancy"
+    asked = [m.key for m in moves(busy, task.info)]
+    assert asked.index("overlap") < asked.index("occupancy")
 
 
 def test_a_refusal_is_not_in_the_prompt():

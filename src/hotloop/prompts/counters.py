@@ -18,6 +18,10 @@ WAITING_FRAC = 0.6
 POOR_LOADS_FRAC = 0.5
 CONFLICTS_FRAC = 0.3
 """Shared-memory passes that only repeat others; a few come with every transposed tile."""
+TRAFFIC_FRAC = 0.3
+"""Below this share of DRAM's peak, bytes that are fetched in vain cost next to nothing."""
+TENSOR_FRAC = 0.2
+"""From here on a kernel lives by its matrix products, and few resident warps are right for it."""
 
 
 class Move(NamedTuple):
@@ -128,7 +132,7 @@ def _reading(values: Mapping[str, float]) -> str:
 
 def _loads(values: Mapping[str, float], kernel: str) -> Move | None:
     used = values.get("global_load_used_frac", 1.0)
-    if used >= POOR_LOADS_FRAC:
+    if used >= POOR_LOADS_FRAC or values.get("dram_throughput_frac", 1.0) < TRAFFIC_FRAC:
         return None
     text = (
         f"Only {used:.0%} of the bytes that the loads of {kernel} fetch are used: make "
@@ -140,8 +144,8 @@ def _loads(values: Mapping[str, float], kernel: str) -> Move | None:
 
 def _conflicts(values: Mapping[str, float], kernel: str) -> Move | None:
     share = values.get("shared_conflict_frac", 0.0)
-    if share < CONFLICTS_FRAC:
-        return None
+    if share < CONFLICTS_FRAC or _is_busy(values):
+        return None  # another limit is reached first
     text = (
         f"{share:.0%} of the shared-memory passes of {kernel} are bank conflicts: avoid transposes "
         "through shared memory, pad or swizzle its rows, or change the tile's shape."
@@ -180,12 +184,23 @@ def _pipes(values: Mapping[str, float], kernel: str) -> Move | None:
 
 def _stall(values: Mapping[str, float], kernel: str) -> Move | None:
     reason, share = _top_stall(values)
-    busy = max(values.get("dram_throughput_frac", 0.0), values.get("tensor_pipe_frac", 0.0))
-    if reason is None or busy >= BUSY_FRAC:
+    if reason is None or _is_busy(values):
         return None
     waits_for, remedy = _STALLS[reason]
     text = f"Warps of {kernel} wait {waits_for}, {share:.0%} of their time: {remedy}"
     return Move(f"stall_{reason}", text)
+
+
+def _is_busy(values: Mapping[str, float]) -> bool:
+    """Whether memory or the tensor cores are near their peak."""
+    busy = max(values.get("dram_throughput_frac", 0.0), values.get("tensor_pipe_frac", 0.0))
+    return busy >= BUSY_FRAC
+
+
+def lives_by_products(performance: Performance | None) -> bool:
+    """Whether the tensor cores do a good part of the work; False where nothing was counted."""
+    counters = {} if performance is None else performance.counters
+    return counters.get("tensor_pipe_frac", 0.0) >= TENSOR_FRAC
 
 
 def _top_stall(values: Mapping[str, float]) -> tuple[str | None, float]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from hotloop.core.problem import ProblemInfo
 from hotloop.core.units import KIB, MIB, format_ms
 from hotloop.core.verdict import KernelResources, Performance, Verdict
-from hotloop.prompts.counters import Move, counter_moves, describe_counters
+from hotloop.prompts.counters import Move, counter_moves, describe_counters, lives_by_products
 from hotloop.prompts.occupancy import MAX_WARPS, occupancy
 from hotloop.prompts.roofline import bound
 from hotloop.prompts.untrusted import one_line
@@ -70,8 +70,10 @@ def moves(verdict: Verdict, info: ProblemInfo | None) -> list[Move]:
     kernels, performance = verdict.resources, verdict.performance
     found = [_spills(k) for k in kernels]
     found += counter_moves(performance)
-    found += [_many_kernels(kernels, performance), _occupancy_move(kernels)]
-    found += _bound_moves(info, performance)
+    found.append(_many_kernels(kernels, performance))
+    rest = [[_occupancy_move(kernels)], _bound_moves(info, performance)]
+    for some in reversed(rest) if lives_by_products(performance) else rest:
+        found += some
     found.append(
         Move(
             "tunables",
@@ -175,6 +177,12 @@ def _bound_moves(info: ProblemInfo | None, performance: Performance | None) -> l
                 "The work is bound by FLOPs: keep the tensor cores busy with large "
                 "tiles (128 x 128 or 128 x 64), operands in 16 bits where the "
                 "inputs are, and 3 to 4 stages.",
+            ),
+            Move(
+                "overlap",
+                "Let the tensor cores work while the rest is computed: start the next product "
+                "before the softmax or epilogue of this one, or keep two independent tiles in "
+                "flight in each program.",
             ),
             Move(
                 "inner_loop",
