@@ -22,6 +22,7 @@ from hotloop.core.units import parse_duration_s
 from hotloop.errors import ConfigError
 from hotloop.kernel_file import read_candidate
 from hotloop.llm.presets import find_preset
+from hotloop.llm.replay import ReplayModel
 from hotloop.llm.spec import ModelSpec, SpecKind, find_key, parse_spec
 from hotloop.problems import load_problem_spec
 from hotloop.search_options import ProblemOptions, SearchOptions
@@ -119,7 +120,7 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
     device = _device(options.get("device") or "auto", judge)
     found = find_problem(problem, device, options)
     model = parse_spec(options.get("model") or BUILTIN)
-    _check_key(model)
+    _check_model(model, found)
     start = options.get("start")
     kernel = read_candidate(Path(start)) if isinstance(start, str | Path) else start
     language = _language(options.get("language"), model, kernel, found)
@@ -203,14 +204,16 @@ def _check_strategy(name: str, model: ModelSpec) -> None:
         )
 
 
-def _check_key(model: ModelSpec) -> None:
-    """Find the key of a model that needs one, before a folder is made for it.
+def _check_model(model: ModelSpec, problem: Problem) -> None:
+    """Look for a model's key or recording before a folder is made for the run.
 
     Raises:
-        ConfigError: it is missing; names the variable.
+        ConfigError: a key is missing (names the variable), or a recording is of another problem.
     """
     if model.kind is SpecKind.ENDPOINT:
         find_key(find_preset(model.preset), os.environ)
+    if model.kind is SpecKind.REPLAY and model.path is not None:
+        ReplayModel(model.path).check_problem(problem.id)
 
 
 def _default_parallel(model: ModelSpec) -> int:

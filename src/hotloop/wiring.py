@@ -63,8 +63,6 @@ def open_generator(plan: SearchPlan, store: Store) -> Iterator[Generator]:
         return
     options = ModelOptions(environ=os.environ, wait=plan.wait)
     source = open_model(plan.model, options)
-    if isinstance(source, ReplayModel):
-        source.check_problem(plan.problem.id)
     notes = CallNotes(store)
     model: Model = ContinuingModel(JournaledModel(source, notes))
     try:

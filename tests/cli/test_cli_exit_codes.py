@@ -27,6 +27,7 @@ def folder(tmp_path, monkeypatch):
     """Return a folder with a problem, a kernel and files that are neither; it is the cwd."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HOTLOOP_KERNELBENCH", raising=False)
+    monkeypatch.delenv("DEEPSEEK_API_KEY", raising=False)
     (tmp_path / "good.py").write_text(ATTENTION)
     (tmp_path / "other.py").write_text(ATTENTION.replace("q_idx - kv_idx", "q_idx"))
     (tmp_path / "kernel.py").write_text("class ModelNew: ...")
@@ -53,6 +54,16 @@ def refuse(capsys, code, *args):
     ("args", "word"),
     [
         (("good.py", "--device", "cpu", "--budget", "0"), "over 0"),
+        (("good.py", "--device", "cpu", "--model", "deepseek:v4"), "DEEPSEEK_API_KEY"),
+        (("good.py", "--device", "cpu", "--model", "replay:none.jsonl"), "none.jsonl"),
+        (("good.py", "--device", "cpu", "--model", "dir:a", "--strategy", "tune"), "hybrid"),
+        (("good.py", "--device", "cpu", "--strategy", "hybrid"), "--model"),
+        (("good.py", "--device", "cpu", "--language", "cuda"), "--model"),
+        (("good.py", "--device", "cpu", "--start", "kernel.txt"), ".cu"),
+        (("good.py", "--device", "cpu", "--model", "dir:a", "--max-usd", "0"), "max_usd"),
+        (("good.py", "--device", "cpu", "--model", "dir:a", "--sees", "all"), "performance"),
+        (("good.py", "--device", "cpu", "--judge", "moon"), "ssh://"),
+        (("good.py", "--device", "cpu", "--verdicts", "v"), "--judge bundle"),
         (("good.py", "--device", "cpu", "--budget", "abc"), "'abc'"),
         (("good.py", "--device", "cpu", "--budget", "-5m"), "duration"),
         (("good.py", "--device", "cpu", "--budget", ""), "duration"),
