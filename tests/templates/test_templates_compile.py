@@ -19,6 +19,7 @@ from hotloop.templates.matmul.family import MatmulFamily
 from hotloop.templates.rowwise.family import RowwiseFamily
 
 SHARED_BYTES = 227 * 1024  # of one block on sm_90 (CUDA Programming Guide, compute capabilities)
+ONE_VALUE_BYTES = 4
 NAMES = ("full", "causal", "relative", "alibi", "document", "softcap")
 
 
@@ -56,6 +57,7 @@ def _attention_jobs(name: str, D: int, *, only_first: bool = False, **point: Any
             "source": family.render(space.complete({**start, **point})).text(),
             "inputs": [_tensor(shape, "bfloat16")] * 3,
             "state": state,
+            "is_capped": "maxnreg" in start,
         }
         for start in starts
     ]
@@ -80,11 +82,14 @@ def test_all_starts_compile_without_spills(D):
     jobs = [job for name in NAMES for job in _attention_jobs(name, D)]
     answers = _compile(jobs)
     spilling = 0
-    for answer in answers:
+    for job, answer in zip(jobs, answers, strict=True):
         assert answer["status"] == "ok", answer
         (found,) = [k for k in answer["kernels"] if k["name"] == "attention_forward"]
         assert found["shared_bytes"] <= SHARED_BYTES
-        spilling += found["spill_bytes"] > 0
+        if job["is_capped"]:  # registers given up for a second block; one value may not fit
+            assert found["spill_bytes"] <= ONE_VALUE_BYTES
+        else:
+            spilling += found["spill_bytes"] > 0
     # 128 rows a warpgroup leave no register to spare; the others must fit.
     assert spilling <= 1
 

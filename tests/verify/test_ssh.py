@@ -24,7 +24,7 @@ PROBLEM_FILE = """
 import torch
 class Model(torch.nn.Module):
     def forward(self, x):
-        return x / x.sum(dim=1, keepdim=True)
+        return x / (1 + x.abs().sum(dim=1, keepdim=True))
 def get_inputs():
     return [torch.rand(5, 33) + 0.5]
 def get_init_inputs():
@@ -39,7 +39,7 @@ def normalise(x, y, n, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     i = tl.arange(0, BLOCK)
     values = tl.load(x + row * n + i, mask=i < n, other=0.0)
-    tl.store(y + row * n + i, values / tl.sum(values), mask=i < n)
+    tl.store(y + row * n + i, values / (1.0 + tl.sum(tl.abs(values))), mask=i < n)
 
 class ModelNew(torch.nn.Module):
     def forward(self, x):
