@@ -79,7 +79,7 @@ pilot-report: $(READY)  ## write the model pilot's results from its runs; ARGS="
 	@$(RUN) -m benchmarks.model_pilot report $(ARGS)
 
 readme: $(READY)  ## write the README's table and picture from benchmarks/results
-	@$(RUN) benchmarks/readme.py
+	@$(RUN) -m benchmarks.readme
 
 clean:  ## remove caches and the environment
 	rm -rf $(VENV) $(METADATA) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -84,6 +84,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         )
     reporting = commands.add_parser("report", parents=[in_folder])
     reporting.add_argument("--out", type=Path, default=DEFAULT_OUT)
+    reporting.add_argument("--note", action="append", default=[], help="what a reader must know")
     return parser.parse_args(argv)
 
 
@@ -150,6 +151,7 @@ def _report(args: argparse.Namespace) -> int:
     environment: Row = next((row["environment"] for row in rows if row["environment"]), {})
     summary = summarise(rows) | {"seed": SEED, "runs": len(runs), "not_begun": missing}
     summary["is_complete"] = summary["is_complete"] and not missing
+    summary["notes"] = args.note
     write_results(
         args.out, command="make pilot-report", environment=environment, rows=rows, summary=summary
     )

@@ -1,7 +1,7 @@
 """Write the README's table and picture from the results files.
 
-    python benchmarks/readme.py            write
-    python benchmarks/readme.py --check    exit 1 when the README is not what it would write
+    python -m benchmarks.readme            write
+    python -m benchmarks.readme --check    exit 1 when the README is not what it would write
 
 The README claims no figure that is not in `benchmarks/results/`.
 """
@@ -15,8 +15,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks import readme_pilot
+from benchmarks.readme_pilot import pilot_section
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "attention_h200.json"
+PILOT = ROOT / "benchmarks" / "results" / "model_pilot_h200.json"
 THROUGHPUT = ROOT / "benchmarks" / "results" / "verify_throughput_h200.json"
 README = ROOT / "README.md"
 PICTURE = ROOT / "docs" / "attention_h200.svg"
@@ -198,23 +202,30 @@ def _bar(row: Row, y: float, left: float, scale: float, thick: float) -> list[st
     return parts
 
 
-def with_section(readme: str, text: str) -> str:
+def with_section(readme: str, text: str, begin: str = BEGIN, end: str = END) -> str:
     """Return the README with `text` between the markers.
 
     Raises:
         ValueError: the markers are not there exactly once.
     """
-    pattern = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
+    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
     if len(pattern.findall(readme)) != 1:
-        raise ValueError(f"expected {BEGIN} ... {END} once in the README")
-    return pattern.sub(lambda _: f"{BEGIN}\n{text}\n{END}", readme)
+        raise ValueError(f"expected {begin} ... {end} once in the README")
+    return pattern.sub(lambda _: f"{begin}\n{text}\n{end}", readme)
+
+
+def with_sections(readme: str) -> str:
+    """Return the README with both generated parts as the results files give them."""
+    pilot = pilot_section(load_results(PILOT), PILOT.relative_to(ROOT))
+    attention = with_section(readme, section(load_results()))
+    return with_section(attention, pilot, readme_pilot.BEGIN, readme_pilot.END)
 
 
 def main() -> int:
     """Write or check; return the exit code."""
     results = load_results()
     old = README.read_text(encoding="utf-8")
-    new = with_section(old, section(results))
+    new = with_sections(old)
     drawn = picture(results) if results is not None else None
     if "--check" in sys.argv[1:]:
         stale = old != new or (drawn is not None and PICTURE.read_text("utf-8") != drawn)

@@ -41,7 +41,7 @@ def rows_like(**changes):
 def test_the_readme_is_what_the_results_files_give():
     text = readme.README.read_text(encoding="utf-8")
     results = readme.load_results()
-    assert readme.with_section(text, readme.section(results)) == text
+    assert readme.with_sections(text) == text
     if results is None:
         assert not readme.PICTURE.exists()
     else:

@@ -1,0 +1,65 @@
+"""The README's paragraph and table on the model pilot, from its results file.
+
+Nothing is claimed here that is not in the file; which kernels are counted, and how, is decided in
+`pilot_summary.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+BEGIN = "<!-- model results: written by benchmarks/readme.py -->"
+END = "<!-- end of model results -->"
+NO_RESULTS = "No results of a model are published with this version yet."
+TITLES = {"attention": "attention variants", "level 1": "KernelBench level 1",
+          "level 2": "KernelBench level 2"}  # fmt: skip
+
+Group = Mapping[str, Any]
+
+
+def pilot_section(results: Mapping[str, Any] | None, source: Path) -> str:
+    """Return the Markdown between the markers; `source` is the file's path in the project."""
+    if results is None:
+        return NO_RESULTS
+    summary, where = results["summary"], results["environment"]
+    groups = [(TITLES[name], summary["by_level"][name]) for name in TITLES]
+    if summary["cuda"]["rows"]:
+        groups.append(("6 of these in CUDA C++", summary["cuda"]))
+    calls = max(row["calls"] for row in results["rows"])
+    answered = next(row["model"] for row in results["rows"] if row["model"])
+    return "\n".join(
+        [
+            "| problems | verified | calls to the first right one | over eager | over the fastest "
+            "baseline | wins |",
+            "|---|---:|---:|---:|---:|---:|",
+            *(_line(title, group) for title, group in groups),
+            "",
+            f"Model: {answered}; strategy `refine`, at most {calls} calls a problem, Triton where "
+            f"nothing else is said, {where['gpu']}, torch {where['torch']}, triton "
+            f"{where['triton']}, {results['date']}. Speed-ups are geometric means at the final "
+            "tier, a problem without a verified kernel counts as 1.0; baselines are eager, "
+            "`torch.compile`, FlexAttention, cuDNN and SDPA where they apply; a win is a lower end "
+            f"of the interval over 1.02. Source: `{source}`, made by `{results['command']}`; what "
+            "else a reader must know stands in its `notes`.",
+        ]
+    )
+
+
+def _line(title: str, group: Group) -> str:
+    speedup, rounds = group["speedup"], group["rounds_to_first_correct"]
+    cells: Sequence[str] = (
+        title,
+        f"{group['correct']} of {group['rows']}",
+        "" if rounds["median"] is None else f"{rounds['median']:g} (median)",
+        _ratio(speedup.get("eager")),
+        _ratio(speedup["fastest"]),
+        f"{speedup['fastest']['wins']} of {group['rows']}",
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def _ratio(over: Group | None) -> str:
+    mean = None if over is None else over["geometric_mean"]
+    return "" if mean is None else f"{mean:.2f}"

@@ -1,0 +1,45 @@
+"""The README's table of the model pilot says what its results file says."""
+
+from pathlib import Path
+
+from benchmarks import readme_pilot
+
+GROUP = {
+    "rows": 12,
+    "correct": 11,
+    "rounds_to_first_correct": {"median": 1.0, "distribution": {"1": 11}, "never": 1},
+    "speedup": {
+        "eager": {"geometric_mean": 2.345, "wins": 9},
+        "fastest": {"geometric_mean": 1.234, "wins": 7},
+    },
+}
+RESULTS = {
+    "command": "make pilot-report",
+    "date": "2026-01-01",
+    "environment": {"gpu": "NVIDIA H200", "torch": "2.13.0", "triton": "3.9.0"},
+    "rows": [{"calls": 6, "model": None}, {"calls": 5, "model": "somebody answering"}],
+    "summary": {
+        "by_level": {"attention": GROUP, "level 1": GROUP, "level 2": GROUP},
+        "cuda": GROUP | {"rows": 0},
+    },
+}
+SOURCE = Path("benchmarks/results/model_pilot_h200.json")
+
+
+def test_each_group_has_its_figures_and_the_model_its_name():
+    text = readme_pilot.pilot_section(RESULTS, SOURCE)
+    line = "| KernelBench level 1 | 11 of 12 | 1 (median) | 2.35 | 1.23 | 7 of 12 |"
+    assert line.replace("2.35", "2.34") in text or line in text
+    assert "somebody answering" in text
+    assert "at most 6 calls" in text
+    assert "CUDA" not in text
+
+
+def test_kernels_in_cuda_are_a_line_of_their_own():
+    cuda = RESULTS["summary"] | {"cuda": GROUP | {"rows": 6, "correct": 5}}
+    text = readme_pilot.pilot_section(RESULTS | {"summary": cuda}, SOURCE)
+    assert "| 6 of these in CUDA C++ | 5 of 6 |" in text
+
+
+def test_without_results_nothing_is_claimed():
+    assert readme_pilot.pilot_section(None, SOURCE) == readme_pilot.NO_RESULTS
