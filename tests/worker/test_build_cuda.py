@@ -275,3 +275,11 @@ def test_usual_headers_are_there_with_either_compiler(headers):
     assert cuda_compiler.compile_cubin(source, "kernel.cu").cubin
     with pytest.raises(cuda_compiler.CompileFailedError):
         cuda_compiler.compile_cubin(f"#include <no_such_header.h>\n{source}", "kernel.cu")
+
+
+@needs_compiler
+def test_constants_that_need_no_header_elsewhere_need_none_here():
+    source = 'extern "C" __global__ void f(float* p) { p[0] = -INFINITY; p[1] = NAN; }\n'
+    assert cuda_compiler.compile_cubin(source, "kernel.cu").cubin
+    with pytest.raises(cuda_compiler.CompileFailedError, match=r"kernel\.cu.*2"):
+        cuda_compiler.compile_cubin(source + "__device__ int broken = y;\n", "kernel.cu")

@@ -87,8 +87,10 @@ def _nvrtc_program(source: str, name: str) -> Any:
         lineinfo=True,
         include_path=[*headers, os.fspath(C_HEADERS)],
     )
+    # nvcc knows INFINITY and the like unasked; the line directive keeps the source's own numbers.
+    text = f'#include <math.h>\n#line 1 "{name}"\n{source}'
     try:
-        return module.Program(source, "c++", options)
+        return module.Program(text, "c++", options)
     except RuntimeError:  # cuda-core finds the shared library only here
         return None
 
