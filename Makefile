@@ -55,6 +55,13 @@ demo: $(READY)  ## one whole run with the built-in generator: no GPU needed, no 
 	@echo; echo '$$ pytest runs/demo/best/test_kernel.py     # without hotloop'
 	@$(RUN) -m pytest -q -rs -p no:cacheprovider runs/demo/best/test_kernel.py
 
+demo-model: $(READY)  ## a model's recorded answers, verified afresh: no GPU, no key, no network
+	@rm -rf runs/demo-model
+	@$(RUN) -m hotloop optimize examples/attention/relative.py --device cpu --set dtype=float32 \
+	  --model replay:examples/recordings/relative_cpu.jsonl --strategy hybrid --parallel 2 \
+	  --max-calls 4 --budget 5m --out runs/demo-model
+	@echo; echo '$$ hotloop show runs/demo-model'; $(RUN) -m hotloop show runs/demo-model
+
 test: $(READY)  ## the default tests: no GPU, no network
 	@$(RUN) -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 
