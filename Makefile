@@ -24,7 +24,7 @@ else
   READY := $(VENV)/.ready
 endif
 
-.PHONY: help venv demo demo-model test test-slow test-gpu check bench-attention bench-verify \
+.PHONY: help venv demo demo-model test test-slow test-gpu check bench-attention bench-verify bench-copy \
   pilot-report readme clean
 
 help:  ## list the targets
@@ -81,6 +81,9 @@ bench-attention: $(READY)  ## tune and time the attention problems (GPU); writes
 
 bench-verify: $(READY)  ## time the verifier itself (GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.verify_throughput $(ARGS)
+
+bench-copy: $(READY)  ## time copies of outputs in and out of a CUDA graph (GPU)
+	@$(RUN) -m benchmarks.copy_out $(ARGS)
 
 pilot-report: $(READY)  ## write the model pilot's results from its runs; ARGS="--folder DIR"
 	@$(RUN) -m benchmarks.model_pilot report $(ARGS)
