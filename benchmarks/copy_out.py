@@ -2,8 +2,8 @@
 
     python -m benchmarks.copy_out [--out FILE]
 
-What the judge takes off its wall clock for copying outputs has to be what the copy takes where it is
-made, which is in a CUDA graph. Also times a ReLU of the same size with each copy behind it.
+What the judge takes off its wall clock for copying outputs has to be what the copy takes where it
+is made, which is in a CUDA graph. Also times a ReLU of the same size with each copy behind it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,7 @@ ELEMENTS = 1_600_000_000
 CALLS = 10
 
 Copy = Callable[[torch.Tensor, torch.Tensor], Any]
-COPIES: dict[str, Copy] = {
-    "memcpy": lambda target, source: target.copy_(source),
-    "kernel": copy_out,
-}
+COPIES: dict[str, Copy] = {"memcpy": torch.Tensor.copy_, "kernel": copy_out}
 
 
 def main() -> None:
