@@ -28,6 +28,7 @@ def pilot_section(results: Mapping[str, Any] | None, source: Path) -> str:
     if summary["cuda"]["rows"]:
         groups.append(("6 of these in CUDA C++", summary["cuda"]))
     calls = max(row["calls"] for row in results["rows"])
+    unfinished = len(summary["unfinished"])
     answered = next(row["model"] for row in results["rows"] if row["model"])
     return "\n".join(
         [
@@ -41,10 +42,16 @@ def pilot_section(results: Mapping[str, Any] | None, source: Path) -> str:
             f"{where['triton']}, {results['date']}. Speed-ups are geometric means at the final "
             "tier, a problem without a verified kernel counts as 1.0; baselines are eager, "
             "`torch.compile`, FlexAttention, cuDNN and SDPA where they apply; a win is a lower end "
-            f"of the interval over 1.02. Source: `{source}`, made by `{results['command']}`; what "
+            f"of the interval over 1.02. {_missing(unfinished)}Source: `{source}`, made by `{results['command']}`; what "
             "else a reader must know stands in its `notes`.",
         ]
     )
+
+
+def _missing(unfinished: int) -> str:
+    if not unfinished:
+        return ""
+    return f"The pilot is not complete: {unfinished} runs have no final verdict yet. "
 
 
 def _line(title: str, group: Group) -> str:

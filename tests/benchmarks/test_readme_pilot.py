@@ -19,6 +19,7 @@ RESULTS = {
     "environment": {"gpu": "NVIDIA H200", "torch": "2.13.0", "triton": "3.9.0"},
     "rows": [{"calls": 6, "model": None}, {"calls": 5, "model": "somebody answering"}],
     "summary": {
+        "unfinished": [],
         "by_level": {"attention": GROUP, "level 1": GROUP, "level 2": GROUP},
         "cuda": GROUP | {"rows": 0},
     },
@@ -33,6 +34,10 @@ def test_each_group_has_its_figures_and_the_model_its_name():
     assert "somebody answering" in text
     assert "at most 6 calls" in text
     assert "CUDA" not in text
+    assert "not complete" not in text
+    partial = RESULTS["summary"] | {"unfinished": ["main/a", "main/b"]}
+    told = readme_pilot.pilot_section(RESULTS | {"summary": partial}, SOURCE)
+    assert "not complete: 2 runs have no final verdict" in told
 
 
 def test_kernels_in_cuda_are_a_line_of_their_own():
