@@ -42,8 +42,8 @@ def pilot_section(results: Mapping[str, Any] | None, source: Path) -> str:
             f"{where['triton']}, {results['date']}. Speed-ups are geometric means at the final "
             "tier, a problem without a verified kernel counts as 1.0; baselines are eager, "
             "`torch.compile`, FlexAttention, cuDNN and SDPA where they apply; a win is a lower end "
-            f"of the interval over 1.02. {_missing(unfinished)}Source: `{source}`, made by `{results['command']}`; what "
-            "else a reader must know stands in its `notes`.",
+            f"of the interval over 1.02. {_missing(unfinished)}Source: `{source}`, made by "
+            f"`{results['command']}`; what else a reader must know stands in its `notes`.",
         ]
     )
 
