@@ -60,13 +60,15 @@ def _line(title: str, group: Group) -> str:
         title,
         f"{group['correct']} of {group['rows']}",
         "" if rounds["median"] is None else f"{rounds['median']:g} (median)",
-        _ratio(speedup.get("eager")),
-        _ratio(speedup["fastest"]),
+        _ratio(speedup.get("eager"), group["rows"]),
+        _ratio(speedup["fastest"], group["rows"]),
         f"{speedup['fastest']['wins']} of {group['rows']}",
     )
     return "| " + " | ".join(cells) + " |"
 
 
-def _ratio(over: Group | None) -> str:
-    mean = None if over is None else over["geometric_mean"]
-    return "" if mean is None else f"{mean:.2f}"
+def _ratio(over: Group | None, rows: int) -> str:
+    """Return the mean; nothing where some of the group's kernels were not measured beside it."""
+    if over is None or over["geometric_mean"] is None or over["rows"] != rows:
+        return ""
+    return f"{over['geometric_mean']:.2f}"
