@@ -119,6 +119,52 @@ def test_ideas_that_were_paid_and_not_read_are_not_asked_again():
     assert later.write(later.propose(2, idea=1)).asked.idea == "Two rows a program."
 
 
+def test_after_two_failed_tries_nobody_asks_again():
+    run = with_ideas(errors.BadReply("rubbish"))
+    first = run.step(1, broken(), idea=0)
+    second = run.again({0: errors.DeadlinePassed("late"), 2: reply(), 3: reply()})
+    again = [second.step(n, broken(), idea=n - 1) for n in (2, 3)]
+    assert second.model.attempts() == [0, 2, 3]
+    third = run.again({4: reply()})
+    last = third.step(4, broken(), idea=3)
+    assert third.model.attempts() == [4]
+    assert [w.spent.calls for w in (first, *again, last)] == [2, 2, 1, 1]
+    assert any("late" in note for note in last.notes)
+    assert last.candidate is not None
+
+
+def test_one_failed_try_leaves_a_second_one_and_its_ideas_stay():
+    run = with_ideas(errors.BadReply("rubbish"))
+    run.step(1, broken(), idea=0)
+    second = run.again({0: IDEAS, 2: reply()})
+    assert second.step(2, broken(), idea=1).asked.idea == "Two rows a program."
+    third = run.again({3: reply()})
+    assert third.step(3, broken(), idea=2).asked.idea == "Split each row."
+
+
+def test_a_failed_call_is_paid_by_its_draft_in_later_sessions_too():
+    run = with_ideas(errors.BadReply("rubbish"))
+    first = run.propose(1, idea=0)
+    before = run.write(first)
+    assert (before.spent.calls, before.spent.usd) == (2, None)
+    after = run.again({}).write(first)
+    assert (after.spent, after.candidate) == (before.spent, before.candidate)
+
+
+def test_calls_that_were_cut_are_paid_and_are_no_failed_tries(in_thread):
+    run = with_ideas(WAIT)
+    for number in (1, 2):
+        leader = in_thread(run.write, run.propose(number, idea=0))
+        assert run.model.began.wait(5)
+        run.model.began.clear()
+        run.generator.cancel(number)
+        written = leader(10)
+        assert (written.no_code.kind, written.spent.calls) == ("call_failed", 1)
+    later = run.again({0: IDEAS, 1: reply(), 3: reply()})
+    assert later.step(3, broken(), idea=2).asked.idea == "Split each row."
+    assert later.step(1, broken(), idea=0).spent.calls == 2
+
+
 def test_a_draft_that_is_cut_leaves_the_ideas_to_another(in_thread):
     run = with_ideas(WAIT)
     first = in_thread(run.write, run.propose(1, idea=0))

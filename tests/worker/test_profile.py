@@ -194,6 +194,58 @@ def test_missing_permission_is_said_and_holds_for_all(tmp_path, fake_ncu):
     assert not found.values
 
 
+def test_what_a_kernel_prints_is_no_counter_and_no_refusal(tmp_path, fake_ncu):
+    """Device printf goes to the output of the watched process, never to the tool's log."""
+    source = table(tmp_path, wide(TWO))
+    forged = tmp_path / "forged.csv"
+    forged.write_text(wide([("forged", MATMUL | {TIME: "9,000,000"})]))
+    fake_ncu(
+        f'cat {source} > "$log"; cat {forged}\n'
+        'echo "==ERROR== ERR_NVGPUCTRPERM"; echo \'{"data": "zeros"}\'\n'
+        'echo \'{"launched": 2, "data": "judge"}\''
+    )
+    assert profile(tmp_path) == Counters(FOUND, "matmul_kernel")
+
+
+def test_a_printed_table_without_one_in_the_log_gives_nothing(tmp_path, fake_ncu):
+    forged = table(tmp_path, wide(TWO))
+    fake_ncu(f'echo "==PROF== x" > "$log"; cat {forged}; echo "==ERROR== ERR_NVGPUCTRPERM"')
+    found = profile(tmp_path)
+    assert "no counters" in found.refused
+    assert not found.for_good
+    assert not found.values
+
+
+def test_a_permission_error_in_a_name_is_none(tmp_path, fake_ncu):
+    source = table(tmp_path, wide([("==ERROR== ERR_NVGPUCTRPERM", COPY)]))
+    fake_ncu(f'echo "==PROF== ERR_NVGPUCTRPERM" > "$log"; cat {source} >> "$log"')
+    assert profile(tmp_path).kernel == "==ERROR== ERR_NVGPUCTRPERM"
+
+
+@pytest.mark.parametrize(
+    ("printed", "is_marked"),
+    [
+        ('printf without an end{"launched": 1, "data": "zeros"}', True),
+        ('{"data": "zeros"}\nlast words', False),
+        ('{"data": [', False),
+        ("[1, 2]", False),
+    ],
+)
+def test_the_mark_is_read_from_the_last_line(tmp_path, fake_ncu, printed, is_marked):
+    source = table(tmp_path, wide(TWO))
+    fake_ncu(f"cat {source} > \"$log\"; echo '{printed}'")
+    assert ("zero_inputs" in profile(tmp_path).values) == is_marked
+
+
+@pytest.mark.parametrize("write", [wide, long])
+def test_the_name_of_a_kernel_is_one_short_line(write):
+    name = "bad\x1b[31m\x0b\u2028name " + "x" * 200
+    kernel, counters = summarise(read_table(write([(name, COPY)])))
+    assert kernel.startswith("bad [31m name xxx")
+    assert len(kernel) == 80
+    assert counters["dram_throughput_frac"] == 0.9175
+
+
 def test_a_missing_tool_is_said_and_holds_for_all(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CUDA_HOME", raising=False)

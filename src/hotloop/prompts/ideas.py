@@ -1,8 +1,9 @@
 """Ideas before code: one call for a run, made by the first draft that wants one, shared by all.
 
 Ideas and what they cost are a note of the store, so that a run that goes on has the same ones and
-pays once. The call belongs to no attempt. Drafts never wait for it longer
-than for half of the time that they have, and go on without an idea where there is none.
+pays once; a try that failed is another, so that it is paid for on the books and not repeated for
+ever. The call belongs to no attempt. Drafts never wait for it longer than for half of the time that
+they have, and go on without an idea where there is none.
 """
 
 from __future__ import annotations
@@ -17,11 +18,17 @@ from hotloop.core.model import CallKey, Finish, Prompt, Reply
 from hotloop.core.protocols import Store
 from hotloop.core.record import from_json, to_json
 from hotloop.errors import HotloopError
-from hotloop.prompts.calling import Answer, Caller, Until
+from hotloop.prompts.calling import Answer, Caller, Until, add_spent
 from hotloop.prompts.render import parse_ideas
 
 NOTE = "ideas"
+"""Ends the asking: the ideas, or why there will be none."""
+FAILED_NOTE = "ideas_failed"
+"""A call that gave none; `was_cut` where its draft gave it up, which is no failure of the call."""
+MAX_FAILED_TRIES = 2
+"""A session makes one try; after as many the run goes on without ideas."""
 SHARE_OF_DEADLINE = 0.5
+TOO_LONG = "no idea: the call for ideas took too long"
 POLL_S = 0.05
 
 
@@ -52,8 +59,6 @@ class _Known:
     ideas: tuple[str, ...] = ()
     missing: str = ""
     """Why there are none."""
-    payer: int | None = None
-    spent: Spent = Spent()
 
 
 class IdeaBook:
@@ -66,7 +71,12 @@ class IdeaBook:
         self._mutex = threading.Lock()
         self._round: _Round | None = None
         noted = store.notes(NOTE)
+        failed = store.notes(FAILED_NOTE)
         self._known = _from_note(noted[-1]) if noted else None
+        self._failed_tries = sum(not note["was_cut"] for note in failed)
+        self._spent: dict[int, Spent] = {}
+        for note in (*failed, *noted):
+            self._add_spent(int(note["attempt"]), from_json(Spent, note["spent"]))
 
     def known(self, index: int) -> str | None:
         """Return an idea without asking for it; None where it is not known."""
@@ -75,10 +85,9 @@ class IdeaBook:
         return ideas[index] if 0 <= index < len(ideas) else None
 
     def spent_by(self, proposal_id: int) -> Spent:
-        """Return what the call cost if this draft made it, else nothing."""
+        """Return what the calls for ideas that this draft made have cost."""
         with self._mutex:
-            known = self._known
-        return known.spent if known is not None and known.payer == proposal_id else Spent()
+            return self._spent.get(proposal_id, Spent())
 
     def cancel(self, proposal_id: int) -> None:
         """Give up the call if this draft makes it; another draft then makes it anew."""
@@ -113,25 +122,24 @@ class IdeaBook:
         while not is_cut():
             with self._mutex:
                 if self._known is not None:
-                    return _taken(self._known, proposal_id, index)
+                    return _taken(self._known, index, self._spent.get(proposal_id, Spent()))
                 leads = self._round is None
                 current = self._round = self._round or _Round(proposal_id)
             if leads:
-                answer = self._lead(current, prompt, until)
-                if answer.was_cut:
-                    return Taken(spent=answer.spent, was_cut=True)
+                if self._lead(current, prompt, until).was_cut:
+                    return Taken(spent=self.spent_by(proposal_id), was_cut=True)
             elif not _wait(current, until, is_cut):
-                return Taken(note="no idea: the call for ideas took too long", was_cut=is_cut())
+                spent = self.spent_by(proposal_id)
+                return Taken(note=TOO_LONG, spent=spent, was_cut=is_cut())
             elif current.error is not None:
                 raise current.error
-        return Taken(was_cut=True)
+        return Taken(spent=self.spent_by(proposal_id), was_cut=True)
 
     def _lead(self, current: _Round, prompt: Callable[[], Prompt], until: Until) -> Answer:
         known: _Known | None = None
         try:
             answer = self._caller.call(prompt(), self._key, until.remaining_s())
-            if not answer.was_cut:  # else another draft asks again
-                known = self._settle(answer, current.leader)
+            known = self._settle(answer, current.leader)
             return answer
         except HotloopError as exc:
             current.error = exc
@@ -142,22 +150,27 @@ class IdeaBook:
                 self._round = None
             current.done.set()
 
-    def _settle(self, answer: Answer, leader: int) -> _Known:
-        reply = answer.reply
-        if reply is None:
-            # Not written down: a run that goes on may ask again.
-            return _Known(missing=answer.failure, payer=leader, spent=answer.spent)
-        ideas, missing = _read(reply)
-        self._store.note(
-            NOTE,
-            {
-                "attempt": leader,
-                "ideas": ideas,
-                "missing": missing,
-                "spent": to_json(answer.spent),
-            },
-        )
-        return _Known(ideas=ideas, missing=missing, payer=leader, spent=answer.spent)
+    def _settle(self, answer: Answer, leader: int) -> _Known | None:
+        """Write down what came of a call; return None where another draft asks again."""
+        with self._mutex:
+            self._add_spent(leader, answer.spent)
+        paid = {"attempt": leader, "spent": to_json(answer.spent)}
+        if answer.was_cut:
+            self._store.note(FAILED_NOTE, {**paid, "missing": answer.failure, "was_cut": True})
+            return None
+        if answer.reply is not None:
+            ideas, missing = _read(answer.reply)
+        else:
+            ideas, missing = (), answer.failure
+            self._failed_tries += 1  # one thread leads at a time
+            if self._failed_tries < MAX_FAILED_TRIES:  # a session that goes on asks again
+                self._store.note(FAILED_NOTE, {**paid, "missing": missing, "was_cut": False})
+                return _Known(missing=missing)
+        self._store.note(NOTE, {**paid, "ideas": ideas, "missing": missing})
+        return _Known(ideas=ideas, missing=missing)
+
+    def _add_spent(self, proposal_id: int, spent: Spent) -> None:
+        self._spent[proposal_id] = add_spent(self._spent.get(proposal_id, Spent()), spent)
 
 
 def _read(reply: Reply) -> tuple[tuple[str, ...], str]:
@@ -167,8 +180,7 @@ def _read(reply: Reply) -> tuple[tuple[str, ...], str]:
     return ideas, "" if ideas else "the reply with the ideas held no numbered list"
 
 
-def _taken(known: _Known, proposal_id: int, index: int) -> Taken:
-    spent = known.spent if known.payer == proposal_id else Spent()
+def _taken(known: _Known, index: int, spent: Spent) -> Taken:
     if 0 <= index < len(known.ideas):
         return Taken(idea=known.ideas[index], spent=spent)
     missing = known.missing or f"idea {index + 1} of {len(known.ideas)} does not exist"
@@ -184,9 +196,4 @@ def _wait(current: _Round, until: Until, is_cut: Callable[[], bool]) -> bool:
 
 
 def _from_note(note: Any) -> _Known:
-    return _Known(
-        ideas=tuple(note["ideas"]),
-        missing=str(note["missing"]),
-        payer=int(note["attempt"]),
-        spent=from_json(Spent, note["spent"]),
-    )
+    return _Known(ideas=tuple(note["ideas"]), missing=str(note["missing"]))

@@ -24,7 +24,8 @@ def copy_out(target: Tensor, source: Tensor) -> None:
 def _words(target: Tensor, source: Tensor) -> tuple[Tensor, Tensor] | None:
     """Return both as flat integers; None where their memory does not lie alike."""
     flat = target.is_contiguous() and source.is_contiguous() and target.numel() > 0
-    if not flat or target.is_complex() or source.is_neg():
+    # Views that torch conjugates or negates on reading hold other bits than their values.
+    if not flat or any(side.is_conj() or side.is_neg() for side in (target, source)):
         return None
     size = target.numel() * target.element_size()
     aligned = target.data_ptr() % 4 == 0 and source.data_ptr() % 4 == 0 and size % 4 == 0

@@ -41,7 +41,7 @@ _PLAIN = {
     SM: "sm_throughput_frac",
     OCCUPANCY: "achieved_occupancy_frac",
 }
-MAX_NAME = 80
+MAX_NAME_CHARS = 80
 
 
 def stall(reason: str) -> str:
@@ -77,7 +77,7 @@ def read_table(text: str) -> list[Profiled]:
     Two layouts exist: `--page raw` has a column for each metric and a row of units below the
     header, the other pages a row for each metric. Lines of the tool's own begin with `==`.
     """
-    lines = iter(text.splitlines())
+    lines = iter(text.split("\n"))  # nothing else ends a line: names may hold what looks like it
     header = next((line for line in lines if line.startswith('"ID"')), None)
     if header is None:
         return []
@@ -91,7 +91,7 @@ def read_table(text: str) -> list[Profiled]:
 def _wide(rows: list[dict[str, str]]) -> Iterator[Profiled]:
     units = rows[0] if rows and not rows[0].get("ID", "").strip() else {}
     for row in rows[1:] if units else rows:
-        launch = Profiled(row.get("Kernel Name", "")[:MAX_NAME])
+        launch = Profiled(_kernel_name(row))
         for column, text in row.items():
             name = (column or "").split(" [")[0]
             _add(launch, name, text, units.get(column, ""))
@@ -101,11 +101,15 @@ def _wide(rows: list[dict[str, str]]) -> Iterator[Profiled]:
 def _long(rows: list[dict[str, str]]) -> dict[str, Profiled]:
     found: dict[str, Profiled] = {}
     for row in rows:
-        launch = found.setdefault(
-            row.get("ID", ""), Profiled(row.get("Kernel Name", "")[:MAX_NAME])
-        )
+        launch = found.setdefault(row.get("ID", ""), Profiled(_kernel_name(row)))
         _add(launch, row["Metric Name"], row.get("Metric Value", ""), row.get("Metric Unit", ""))
     return found
+
+
+def _kernel_name(row: dict[str, str]) -> str:
+    """Return one short line without control characters: a candidate chooses its kernels' names."""
+    name = row.get("Kernel Name", "")
+    return " ".join("".join(c if c.isprintable() else " " for c in name).split())[:MAX_NAME_CHARS]
 
 
 def _add(launch: Profiled, name: str, text: object, unit: str) -> None:

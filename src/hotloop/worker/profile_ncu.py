@@ -1,8 +1,10 @@
 """Run ncu on a process that launches a recording, with a deadline; a refusal is words.
 
 Clocks are left as they are (ncu would lock them), caches are flushed before each pass as timed
-calls have them, and everything that the tool writes goes to one folder. Not a clock: under a
-profiler kernels run many times, so no duration leaves this file except as a share.
+calls have them, and everything that the tool writes goes to one folder. Counters and refusals are
+read from the tool's log alone: to the watched process's output, kept apart, a candidate's kernels
+can print. Not a clock: under a profiler kernels run many times, so no duration leaves this file
+except as a share.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ from hotloop.worker.profile_metrics import METRIC_SETS, read_table, summarise
 DEADLINE_S = 20.0
 KILL_S = 5.0
 MAX_LAUNCHES = 12
-MAX_OUTPUT_BYTES = 4 << 20
+MAX_LOG_BYTES = 4 << 20
+MAX_LINE_BYTES = 4096
+LOG, OUTPUT = "ncu.log", "output.txt"
+"""What the tool wrote, and what the process that it watched printed."""
+COMPLAINTS = ("==ERROR==", "==WARNING==")
 NO_PERMISSION = "ERR_NVGPUCTRPERM"
 """ncu's name for counters that this user may not read."""
 _INSTALLED = "/opt/nvidia/nsight-compute/*"
@@ -77,20 +83,21 @@ def read_counters(
     target = folder / "message.json"
     target.write_text(json.dumps(message), encoding="utf-8")
     end = time.monotonic() + deadline_s
-    seen = ""
+    log = ""
     for metrics in METRIC_SETS:
         command = _command(ncu, metrics, target)
         finished = _run(command, folder, env, end - time.monotonic())
-        seen = _written(folder)
-        if NO_PERMISSION in seen:
+        log = _log(folder)
+        if finished:
+            with suppress(ValueError):  # no counters: ask for fewer
+                kernel, values = summarise(read_table(log))
+                return Counters(values | _data(_last_line(folder)), kernel)
+        if _lacks_permission(log):
             text = f"this user may not read the GPU's performance counters ({NO_PERMISSION})"
             return Counters(refused=text, for_good=True)
         if not finished:
             return Counters(refused=f"ncu did not finish within {deadline_s:.0f} s")
-        with suppress(ValueError):  # no counters: ask for fewer
-            kernel, values = summarise(read_table(seen))
-            return Counters(values | _data(seen), kernel)
-    return Counters(refused=f"ncu gave no counters: {_last_words(seen)}")
+    return Counters(refused=f"ncu gave no counters: {_last_words(log, _last_line(folder))}")
 
 
 def _command(ncu: str, metrics: Sequence[str], message: Path) -> list[str]:
@@ -100,7 +107,7 @@ def _command(ncu: str, metrics: Sequence[str], message: Path) -> list[str]:
         *("--metrics", ",".join(metrics)),
         *("--clock-control", "none", "--cache-control", "all", "--replay-mode", "kernel"),
         *("--target-processes", "application-only", "--launch-count", str(MAX_LAUNCHES)),
-        *("--log-file", str(message.with_name("ncu.log"))),
+        *("--log-file", str(message.with_name(LOG))),
         *(sys.executable, "-P", "-m", _HOST_MODULE, str(message)),
     ]
 
@@ -115,9 +122,9 @@ def _run(command: list[str], folder: Path, env: Mapping[str, str], timeout_s: fl
     }
     if os.environ.get("PYTHONPATH"):
         own["PYTHONPATH"] = os.environ["PYTHONPATH"]
-    for name in ("ncu.log", "output.txt"):
+    for name in (LOG, OUTPUT):
         (folder / name).unlink(missing_ok=True)
-    with (folder / "output.txt").open("wb") as output:
+    with (folder / OUTPUT).open("wb") as output:
         process = subprocess.Popen(
             command,
             cwd=folder,
@@ -138,26 +145,47 @@ def _run(command: list[str], folder: Path, env: Mapping[str, str], timeout_s: fl
             process.wait(timeout=KILL_S)
 
 
-def _written(folder: Path) -> str:
-    """Return what the tool and the process wrote; the table is in the first."""
-    parts = []
-    for name in ("ncu.log", "output.txt"):
-        path = folder / name
-        if path.exists():
-            with path.open("rb") as file:
-                parts.append(file.read(MAX_OUTPUT_BYTES).decode("utf-8", "replace"))
-    return "\n".join(parts)
+def _log(folder: Path) -> str:
+    """Return what the tool wrote; nothing where it did not come that far."""
+    path = folder / LOG
+    if not path.exists():
+        return ""
+    with path.open("rb") as file:
+        return file.read(MAX_LOG_BYTES).decode("utf-8", "replace")
 
 
-def _data(seen: str) -> dict[str, float]:
-    """Return a mark where the kernels ran on zeros instead of the judge's inputs."""
-    return {"zero_inputs": 1.0} if f'"data": "{ZEROS}"' in seen else {}
+def _last_line(folder: Path) -> str:
+    """Return the last line that the watched process printed: the host's own, if it came so far."""
+    with (folder / OUTPUT).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - MAX_LINE_BYTES))
+        lines = file.read().decode("utf-8", "replace").strip().split("\n")
+    return lines[-1].strip()
 
 
-def _last_words(seen: str) -> str:
-    """Return the tool's last complaint and the process's last line, short."""
-    lines = [line.strip() for line in seen.splitlines() if line.strip()]
-    complaints = [line for line in lines if line.startswith(("==ERROR==", "==WARNING=="))]
+def _lacks_permission(log: str) -> bool:
+    """Whether an error of the tool's own, not a name or a value in its table, says so."""
+    return any(line.startswith("==ERROR==") and NO_PERMISSION in line for line in log.split("\n"))
+
+
+def _data(last_line: str) -> dict[str, float]:
+    """Return a mark where the kernels ran on zeros instead of the judge's inputs.
+
+    What a kernel prints can end in the host's line; a line that is none marks nothing.
+    """
+    try:
+        said = json.loads(last_line[last_line.rfind("{") :])
+    except ValueError:
+        return {}
+    return {"zero_inputs": 1.0} if isinstance(said, dict) and said.get("data") == ZEROS else {}
+
+
+def _last_words(log: str, last_line: str) -> str:
+    """Return the tool's last complaint and the watched process's last line, short."""
+    lines = [line.strip() for line in log.split("\n") if line.strip()]
+    complaints = [line for line in lines if line.startswith(COMPLAINTS)]
     others = [line for line in lines if not line.startswith("==")]
-    words = [line[:120] for line in (*complaints[-1:], *others[-1:])]
-    return sandbox.sanitise("; ".join(words) or "it wrote nothing")
+    words = [line[:120] for line in (complaints[-1:] or others[-1:])]
+    if last_line:
+        words.append(f'the watched process printed "{last_line[:120]}"')
+    return " ".join(sandbox.sanitise("; ".join(words) or "it wrote nothing").split())
