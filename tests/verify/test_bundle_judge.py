@@ -12,7 +12,8 @@ from hotloop.errors import ConfigError, Pending
 from hotloop.store.memory import MemoryStore
 from hotloop.testing.fakes import make_spec
 from hotloop.verify.bundle import Bundle, Item, read_bundle, read_verdicts, write_bundle
-from hotloop.verify.bundle_judge import JudgeOptions, judge_bundle
+from hotloop.verify.bundle_board import Board
+from hotloop.verify.bundle_judge import JudgeOptions, Seat, judge_bundle
 from hotloop.verify.bundle_plan import Plan
 from hotloop.verify.outside import OutsideVerifier, pending_items, take_in
 
@@ -54,8 +55,12 @@ def candidate(text=KERNEL):
     return Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
 
 
-WRONG = candidate(KERNEL.replace("/ tl.sum(values)", "/ (tl.sum(values) + 1)"))
-UNBUILT = candidate(KERNEL.replace("tl.sum(values)", "tl.sum(nothing)"))
+def many(count):
+    return [candidate(f"{KERNEL}# {i}\n") for i in range(count)]
+
+
+WRONG = candidate(KERNEL.replace("1.0 + tl.sum", "2.0 + tl.sum"))
+UNBUILT = candidate(KERNEL.replace("tl.abs(values)", "tl.abs(nothing)"))
 
 
 def bundle_of(*candidates, problem=PROBLEM, tier=Tier.FAST):
@@ -120,6 +125,73 @@ def test_a_broken_problem_is_an_error_and_the_others_are_judged(tmp_path):
     assert judged.pending == 0
 
 
+def deadly(name):
+    """Return a problem that ends every judge that loads it."""
+    source = f"import os\nos._exit(3)  # {name}\n"
+    return Problem(name=name, kind=ProblemKind.KERNELBENCH, source=source)
+
+
+def judge_with(*bad, tmp_path):
+    """Judge a good problem behind bad ones on one seat."""
+    problems = [*bad, PROBLEM]
+    items = [
+        item
+        for count, problem in zip(range(len(problems), 0, -1), problems, strict=True)
+        for item in bundle_of(*many(count), problem=problem).items
+    ]
+    wanted = Bundle(problems={p.id: p for p in problems}, items=tuple(items))
+    return judge_bundle(wanted, tmp_path / "v", CPU)
+
+
+@pytest.mark.slow
+def test_one_problem_that_ends_its_judge_does_not_end_the_work(tmp_path):
+    bad = deadly("one")
+    judged = judge_with(bad, tmp_path=tmp_path)
+    assert [v.status for v in judged.verdicts.verdicts] == [Status.PASSED]
+    assert [(e.problem_id, e.error) for e in judged.verdicts.errors] == [(bad.id, "WorkerDied")]
+    assert judged.pending == 2
+
+
+@pytest.mark.slow
+def test_a_seat_is_left_after_two_problems_that_it_cannot_load(tmp_path):
+    judged = judge_with(deadly("one"), deadly("two"), tmp_path=tmp_path)
+    assert judged.verdicts.verdicts == ()
+    assert [e.error for e in judged.verdicts.errors] == ["WorkerDied", "WorkerDied"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_mended", [True, False])
+def test_a_problem_that_fails_after_its_load_is_the_fault_of_the_machine(tmp_path, is_mended):
+    flag = tmp_path / "fault"
+    source = PROBLEM_FILE.replace(
+        "        return x /",
+        f"        import os\n        assert not os.path.exists({str(flag)!r})\n        return x /",
+    )
+    moody = Problem(name="moody", kind=ProblemKind.KERNELBENCH, source=source)
+    told = []
+
+    def tell(line):
+        told.append(line)
+        if "moody: loaded" in line:
+            flag.touch()
+        elif is_mended and "trying once more" in line:
+            flag.unlink()
+
+    wanted = bundle_of(candidate(), problem=moody, tier=Tier.FINAL)  # draws anew
+    board = Board(tmp_path / "v")
+    Seat(Plan(wanted, endless, seats=1), board, CPU, gpu=None, lanes=1, tell=tell).run()
+    judged = board.judged(wanted)
+    assert sum("trying once more" in line for line in told) == 1, told
+    if is_mended:
+        assert [v.status for v in judged.verdicts.verdicts] == [Status.PASSED]
+        assert (judged.pending, judged.verdicts.errors) == (0, ())
+    else:
+        (error,) = judged.verdicts.errors
+        assert (error.candidate_id, error.error) == (candidate().id, "InfraError")
+        assert "ProblemError" in error.message
+        assert judged.pending == 1
+
+
 @pytest.mark.slow
 def test_what_does_not_fit_the_time_stays_pending(tmp_path):
     slow = KERNEL.replace("import torch,", "import time, torch,").replace(
@@ -153,10 +225,6 @@ def test_the_final_tier_needs_a_gpu(tmp_path):
 # ---- who judges what
 
 
-def many(count):
-    return [candidate(f"{KERNEL}# {i}\n") for i in range(count)]
-
-
 def endless():
     return float("inf")
 
@@ -169,7 +237,7 @@ def test_large_problems_first_and_fast_before_final():
         problems={other.id: other, PROBLEM.id: PROBLEM},
         items=(Item(problem_id=other.id), final, *fast, *fast),  # asked for twice, judged once
     )
-    plan = Plan(bundle, endless)
+    plan = Plan(bundle, endless, seats=2)
     group = plan.next_group()
     assert group.problem is PROBLEM
     assert plan.claim(group, 10) == [*fast, final]
@@ -177,7 +245,7 @@ def test_large_problems_first_and_fast_before_final():
 
 
 def test_an_idle_gpu_helps_only_where_that_is_worth_a_second_load():
-    plan = Plan(bundle_of(*many(40)), endless)
+    plan = Plan(bundle_of(*many(40)), endless, seats=2)
     plan.took(None, 10.0)
     plan.took(Tier.FAST, 2.0)
     group = plan.next_group()
@@ -200,7 +268,7 @@ def test_an_idle_gpu_helps_only_where_that_is_worth_a_second_load():
 
 
 def test_what_was_put_back_is_handed_out_again_and_in_order():
-    plan = Plan(bundle_of(*many(3)), endless)
+    plan = Plan(bundle_of(*many(3)), endless, seats=2)
     group = plan.next_group()
     items = plan.claim(group, 3)
     plan.put_back(group, items[1:])
@@ -209,18 +277,80 @@ def test_what_was_put_back_is_handed_out_again_and_in_order():
     assert plan.claim(group, 3) == items[1:]
 
 
-def test_two_gpus_may_fail_to_load_a_problem_not_three():
-    plan = Plan(bundle_of(), endless)
-    for is_given_up in (False, True):
-        group = plan.next_group()
-        assert plan.load_failed(group) is is_given_up
+def fail_to_load(plan, failed=()):
+    """Let a GPU take the next problem and fail; return what it could not load."""
+    group = plan.next_group(failed)
+    plan.load_failed(group)
+    plan.leave(group, is_loaded=False)
+    return [*failed, group]
+
+
+@pytest.mark.parametrize(("seats", "limit"), [(1, 1), (2, 2), (3, 2)])
+def test_a_problem_is_given_up_after_two_gpus_or_all(seats, limit):
+    plan = Plan(bundle_of(), endless, seats=seats)
+    for _ in range(limit):
+        fail_to_load(plan)
+    assert plan.next_group() is None
+
+
+def test_what_a_gpu_could_not_load_is_left_to_the_others():
+    bundle = Bundle(
+        problems={BROKEN.id: BROKEN, PROBLEM.id: PROBLEM},
+        items=(*bundle_of(problem=BROKEN).items, *bundle_of().items),
+    )
+    plan = Plan(bundle, endless, seats=2)
+    failed = fail_to_load(plan)
+    other = plan.next_group(failed)
+    assert other not in failed
+    assert plan.next_group() in failed
+    plan.leave(other, is_loaded=False)
+    assert plan.next_group([*failed, other]) is None
+
+
+def group_at_three(plan):
+    """Return a group that three GPUs are to load."""
+    plan.took(None, 1.0)
+    group = plan.next_group()
+    assert [plan.next_group(), plan.next_group()] == [group, group]
+    return group
+
+
+def test_bad_gpus_close_no_problem_that_another_one_works_at():
+    plan = Plan(bundle_of(*many(40)), endless, seats=3)
+    group = group_at_three(plan)
+    plan.loaded(group)
+    for _ in range(2):
+        plan.load_failed(group)
+        assert not plan.close(group)
         plan.leave(group, is_loaded=False)
+    assert len(plan.claim(group, 3)) == 3
+    plan.leave(group, is_loaded=True)
+    plan.load_failed(plan.next_group())  # nobody has it loaded any more
+    assert plan.claim(group, 3) == []
+
+
+def test_a_problem_that_was_given_up_is_served_where_it_loads_after_all():
+    plan = Plan(bundle_of(*many(40)), endless, seats=3)
+    group = group_at_three(plan)
+    for _ in range(2):
+        plan.load_failed(group)
+        plan.leave(group, is_loaded=False)
+    assert plan.claim(group, 3) == []
+    plan.loaded(group)
+    assert len(plan.claim(group, 3)) == 3
+
+
+def test_a_broken_problem_is_closed_at_once():
+    plan = Plan(bundle_of(*many(3)), endless, seats=2)
+    group = plan.next_group()
+    assert plan.close(group)
+    plan.leave(group, is_loaded=False)
     assert plan.next_group() is None
 
 
 def test_nothing_is_started_that_cannot_finish():
     left_s = [1000.0]
-    plan = Plan(bundle_of(*many(3)), lambda: left_s[0])
+    plan = Plan(bundle_of(*many(3)), lambda: left_s[0], seats=2)
     group = plan.next_group()
     plan.took(None, 10.0)
     plan.took(Tier.FAST, 20.0)

@@ -27,6 +27,13 @@ calls depends on the machine, and a recording finds a call by its number."""
 NOT_MENDABLE = frozenset({Status.INCONCLUSIVE, Status.COMPILED_ONLY})
 """Neither passed nor the kernel's fault: there is nothing to repair."""
 
+NO_TRIES = frozenset({"call_failed", "refused"})
+"""Kinds of evidence of a call that brought no kernel for reasons of its own: it says nothing about
+the design, so it is neither repaired nor counted. The purpose may get another call."""
+
+LAPSES = 3
+"""Calls for one purpose that may end so before it is left: some prompts are refused each time."""
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Station:
@@ -40,13 +47,17 @@ class Station:
     """Place among the concluded attempts, from 0; None while it is open."""
     status: Status | None = None
     stage: Stage | None = None
+    evidence_kind: str = ""
+    """What went wrong, as the verdict names it; empty where nothing did."""
     objective: float = math.inf
     """To be made small; infinite unless it passed and could be rated."""
     source_id: str = ""
     """The candidate: equal for equal kernels."""
     declared: Space | None = None
-    is_mended: bool = False
-    """Whether a repair of it was proposed."""
+    mends: int = 0
+    """Repairs of it that were proposed, without those whose calls failed by themselves."""
+    lapses: int = 0
+    """Repairs of it whose calls failed by themselves."""
 
     @property
     def is_call(self) -> bool:
@@ -64,9 +75,20 @@ class Station:
         return self.status is Status.PASSED
 
     @property
+    def is_no_try(self) -> bool:
+        """Whether its call failed by itself: no kernel was tried."""
+        return self.status is Status.NO_CODE and self.evidence_kind in NO_TRIES
+
+    @property
+    def is_mended(self) -> bool:
+        """Whether a repair of it is under way or was tried."""
+        return self.mends > 0
+
+    @property
     def is_mendable(self) -> bool:
-        """Whether it failed by its own fault."""
-        return not self.is_open and not self.passed and self.status not in NOT_MENDABLE
+        """Whether it failed by its own fault, and calls to repair it get an answer."""
+        failed = not self.is_open and not self.passed and self.status not in NOT_MENDABLE
+        return failed and not self.is_no_try and self.lapses < LAPSES
 
     @property
     def root(self) -> Station:
@@ -226,17 +248,21 @@ class Lineage:
     def _add(self, station: Station) -> None:
         self._stations[station.id] = station
         if station.action is Action.REPAIR and station.parent is not None:
-            station.parent.is_mended = True
+            station.parent.mends += 1
 
     def _conclude(
         self, station: Station, verdict: Verdict, objective: float | None, declared: Space | None
     ) -> None:
         station.order = len(self._concluded)
         station.status, station.stage = verdict.status, verdict.stage
+        station.evidence_kind = "" if verdict.evidence is None else verdict.evidence.kind
         station.source_id = verdict.candidate_id
         station.declared = declared
         if verdict.passed and objective is not None:
             station.objective = objective
+        if station.is_no_try and station.action is Action.REPAIR and station.parent is not None:
+            station.parent.mends -= 1
+            station.parent.lapses += 1
         self._concluded.append(station)
 
 

@@ -28,7 +28,8 @@ class Progress:
     best: Station | None
     """The fastest correct attempt, sweeps included; of equals the first."""
     stale: int
-    """Optimise outcomes since another source took the lead."""
+    """Optimise outcomes since another source took the lead; calls that failed by themselves are
+    none."""
     led_since: int
     """Place in the order at which the leading source took the lead; -1 while there is none."""
 
@@ -50,7 +51,8 @@ def progress(concluded: Iterable[Station], *, since: int = -1) -> Progress:
     mark = float("inf")
     stale, led_since = 0, -1
     for station in concluded:
-        if station.action is Action.OPTIMISE and (station.order or 0) > since:
+        is_turn = station.action is Action.OPTIMISE and not station.is_no_try
+        if is_turn and (station.order or 0) > since:
             stale += 1
         if not station.passed:
             continue

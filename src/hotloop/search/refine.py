@@ -20,7 +20,7 @@ class RefineStrategy(ModelStrategy):
             return None
         concluded = self._lineage.concluded
         tries = [s for s in concluded if s.action is not Action.SWEEP]
-        last = tries[-1] if tries else None
+        last = next((s for s in reversed(tries) if not s.is_no_try), None)
         if last is not None and last.is_mendable and last.repairs < REPAIRS:
             return Move(action=Action.REPAIR, parent=last)
         line = progress(concluded, since=_last_regenerate(tries))
@@ -32,6 +32,9 @@ class RefineStrategy(ModelStrategy):
 
 
 def _last_regenerate(tries: list[Station]) -> int:
-    """Return the place in the order of the last regenerated design; -1 when there is none."""
+    """Return the place in the order of the last regenerated design; -1 when there is none.
+
+    One whose call failed by itself counts: where each is refused, the rest of the search goes on.
+    """
     places = [s.order for s in tries if s.action is Action.REGENERATE and s.order is not None]
     return max(places, default=-1)

@@ -7,7 +7,7 @@ it, each draft that fails is repaired a little and each that passes gets one sma
 from __future__ import annotations
 
 from hotloop.core.attempt import Action
-from hotloop.search.lineage import Station
+from hotloop.search.lineage import LAPSES, Station
 from hotloop.search.model_strategy import ModelStrategy, Move
 
 SAMPLE_REPAIRS = 2
@@ -38,4 +38,5 @@ class SampleStrategy(ModelStrategy):
         return None
 
     def _is_tried(self, author: Station) -> bool:
-        return any(s.tried_on is author for s in self._lineage.stations)
+        tries = [s for s in self._lineage.stations if s.tried_on is author]
+        return len(tries) >= LAPSES or not all(s.is_no_try for s in tries)

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from hotloop.core.problem import Problem
-from hotloop.core.verdict import Tier
-from hotloop.errors import ConfigError, HotloopError, InfraError
+from hotloop.core.candidate import Candidate
+from hotloop.core.verdict import Tier, Verdict
+from hotloop.errors import ConfigError, HotloopError, InfraError, ProblemError
 from hotloop.verify.bundle import Bundle, Item
 from hotloop.verify.bundle_board import Board, Judged
 from hotloop.verify.bundle_plan import Group, Plan
@@ -29,6 +29,8 @@ WRITE_S = 3.0
 """At most so much work is lost when the process is killed."""
 MAX_LANES = 8
 """Builds that run ahead of one judge; it runs no more at a time itself."""
+MAX_FAILED_GROUPS = 2
+"""Problems in a row that a GPU may fail to load before it is left alone: one may be at fault."""
 
 Tell = Callable[[str], None]
 T = TypeVar("T")
@@ -69,7 +71,11 @@ def judge_bundle(
     end = None if options.budget_s is None else time.monotonic() + options.budget_s
     board = Board(out)
     board.write()  # a path that cannot be written shows before any work
-    plan = Plan(bundle, lambda: float("inf") if end is None else end - time.monotonic())
+    plan = Plan(
+        bundle,
+        lambda: float("inf") if end is None else end - time.monotonic(),
+        seats=len(options.gpus),
+    )
     lanes = max(1, min(MAX_LANES, (os.cpu_count() or 2) // (2 * len(options.gpus))))
     seats = [Seat(plan, board, options, gpu=gpu, lanes=lanes, tell=tell) for gpu in options.gpus]
     threads = [threading.Thread(target=seat.run, daemon=True) for seat in seats]
@@ -112,33 +118,34 @@ class Seat:
     ) -> None:
         self._plan = plan
         self._board = board
+        self._options = options
+        self._gpu = gpu
         self._lanes = lanes
         self._name = options.device if gpu is None else f"GPU {gpu}"
         self._tell = tell
         self._is_stopped = False
-        log_path = None
-        if options.log_folder is not None:
-            log_path = options.log_folder / f"judge-{gpu or options.device}.log"
-        self._verifier = LocalVerifier(
-            options.device,
-            min_isolation=options.min_isolation,
-            log_path=log_path,
-            profile=options.device == "cuda",
-            gpu=gpu,
-        )
+        self._has_problem = False
+        self._failed: list[Group] = []
+        self._failed_in_a_row = 0
+        self._verifier = self._new_verifier()
 
     def run(self) -> None:
-        """Serve group after group until the plan has none."""
+        """Serve group after group until the plan has none, or this GPU seems to be at fault."""
         try:
-            while (group := self._plan.next_group()) is not None:
+            while self._failed_in_a_row < MAX_FAILED_GROUPS:
+                group = self._plan.next_group(self._failed)
+                if group is None:
+                    return
                 is_loaded = self._load(group)
                 try:
                     if is_loaded:
                         self._serve(group)
                 finally:
                     self._plan.leave(group, is_loaded=is_loaded)
-                if not is_loaded and not group.is_closed:
-                    return  # this GPU is at fault, another one may do better
+            self._tell(
+                f"{self._name}: left alone: {MAX_FAILED_GROUPS} problems in a row could not be "
+                "loaded on it; run `hotloop doctor` there"
+            )
         finally:
             self._verifier.close()
 
@@ -154,18 +161,25 @@ class Seat:
                 lambda: self._verifier.load(problem, incumbent_ms=group.incumbent_ms)
             )
         except HotloopError as exc:
-            if self._is_stopped:
-                return False
-            is_final = not isinstance(exc, InfraError) or self._plan.load_failed(group)
-            self._board.failed(problem, None, exc)
-            if is_final:
-                self._plan.close(group)
-            self._say(problem.name, f"cannot be loaded: {type(exc).__name__}: {exc}", began)
+            if not self._is_stopped:
+                self._load_failed(group, exc)
+                self._say(problem.name, f"cannot be loaded: {type(exc).__name__}: {exc}", began)
             return False
+        self._has_problem = True
+        self._failed_in_a_row = 0
+        self._plan.loaded(group)
         self._plan.took(None, time.monotonic() - began)
         self._board.loaded(info)
         self._say(problem.name, "loaded", began)
         return True
+
+    def _load_failed(self, group: Group, exc: HotloopError) -> None:
+        self._board.failed(group.problem, None, exc)
+        if not isinstance(exc, InfraError) and self._plan.close(group):
+            return  # the problem is broken, this GPU is not
+        self._failed.append(group)
+        self._failed_in_a_row += 1
+        self._plan.load_failed(group)
 
     def _serve(self, group: Group) -> None:
         held: deque[Item] = deque()
@@ -179,18 +193,19 @@ class Seat:
                     pool.submit(self._verifier.build, item.candidate)
                 if not held or self._is_stopped or not self._plan.fits(held[0].tier):
                     break
-                self._judge(group.problem, held.popleft())
+                self._judge(group, held.popleft())
         finally:
             self._plan.put_back(group, held)
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _judge(self, problem: Problem, item: Item) -> None:
+    def _judge(self, group: Group, item: Item) -> None:
         assert item.candidate is not None
         assert item.tier is not None
-        candidate, tier, began = item.candidate, item.tier, time.monotonic()
+        problem, candidate, tier = group.problem, item.candidate, item.tier
+        began = time.monotonic()
         what = f"{problem.name} {candidate.id} {tier.value}"
         try:
-            verdict = self._twice(lambda: self._verifier.verify(candidate, tier))
+            verdict = self._twice(lambda: self._verify(group, candidate, tier))
         except HotloopError as exc:
             if not self._is_stopped:
                 self._board.failed(problem, candidate, exc)
@@ -199,6 +214,47 @@ class Seat:
         self._plan.took(tier, time.monotonic() - began)
         self._board.judged_one(verdict)
         self._say(what, verdict.status.value, began)
+
+    def _verify(self, group: Group, candidate: Candidate, tier: Tier) -> Verdict:
+        """Verify; on a fresh judge where the last one was dropped.
+
+        Raises:
+            InfraError: also where the judge blames the problem. It was loaded, so something of
+                this machine, such as memory that is taken, keeps it from being run again. The
+                judge is dropped then.
+        """
+        try:
+            if not self._has_problem:
+                self._verifier.load(group.problem, incumbent_ms=group.incumbent_ms)
+                self._has_problem = True
+            return self._verifier.verify(candidate, tier)
+        except ProblemError as exc:
+            self._renew()
+            raise InfraError(
+                "expected a verdict, as the problem was loaded on this GPU before, got "
+                f"{type(exc).__name__}: {exc}; see whether something else uses the GPU's memory, "
+                "or judge on a larger one"
+            ) from exc
+
+    def _renew(self) -> None:
+        """Drop the judge and all that it holds; the next one starts with its first `load`."""
+        self._has_problem = False
+        self._verifier.close()
+        self._verifier = self._new_verifier()
+        if self._is_stopped:  # meanwhile, by another thread that ended the old one
+            self._verifier.abort()
+
+    def _new_verifier(self) -> LocalVerifier:
+        options, log_path = self._options, None
+        if options.log_folder is not None:
+            log_path = options.log_folder / f"judge-{self._gpu or options.device}.log"
+        return LocalVerifier(
+            options.device,
+            min_isolation=options.min_isolation,
+            log_path=log_path,
+            profile=options.device == "cuda",
+            gpu=self._gpu,
+        )
 
     def _twice(self, work: Callable[[], T]) -> T:
         """Do it, and once more on a fresh judge when the machine was at fault."""

@@ -27,10 +27,10 @@ TRY_S = 10.0
 LOOK_S = 1.0
 """How often an idle GPU looks whether it can help."""
 MAX_FAILED_LOADS = 2
-"""GPUs that may fail to load a problem before it is given up."""
+"""GPUs that may fail to load a problem before it is given up, where there are so many."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Group:
     """One problem and what is left of it to be handed out."""
 
@@ -39,6 +39,9 @@ class Group:
     incumbent_ms: float | None
     is_load_only: bool
     judges: int = 0
+    """GPUs that load it or have it loaded."""
+    loaded: int = 0
+    """GPUs that have it loaded."""
     failed_loads: int = 0
     is_closed: bool = False
     """Nothing more is handed out: it is done, broken, or there is no time."""
@@ -86,31 +89,37 @@ class Durations:
 class Plan:
     """Hands out groups, and items of them."""
 
-    def __init__(self, bundle: Bundle, remaining_s: Callable[[], float]) -> None:
+    def __init__(self, bundle: Bundle, remaining_s: Callable[[], float], *, seats: int) -> None:
         """Sort the work: most items first, fast before final.
 
         Args:
             bundle: what is to be judged.
             remaining_s: seconds until nothing may run any more.
+            seats: how many GPUs ask for work.
         """
+        self._max_failed_loads = min(MAX_FAILED_LOADS, seats)
         self._remaining_s = remaining_s
         self._changed = threading.Condition()
         self._durations = Durations()
         self._groups = _groups_of(bundle)
         self._is_stopped = False
 
-    def next_group(self) -> Group | None:
+    def next_group(self, failed: Sequence[Group] = ()) -> Group | None:
         """Return a group to load and serve; waits while one may still need help.
 
         None when nothing is left, or nothing fits into the time that is left.
+
+        Args:
+            failed: what the GPU that asks could not load: that is for the others.
         """
         with self._changed:
+            groups = [group for group in self._groups if group not in failed]
             while not self._is_stopped:
-                group = self._free_group() or self._group_to_join()
+                group = self._free_group(groups) or self._group_to_join(groups)
                 if group is not None:
                     group.judges += 1
                     return group
-                if not any(g.judges for g in self._groups):
+                if not any(g.judges for g in groups):
                     return None
                 self._changed.wait(LOOK_S)
             return None
@@ -133,20 +142,31 @@ class Plan:
         """One GPU less works at the group; what is left of it may go to another."""
         with self._changed:
             group.judges -= 1
+            group.loaded -= is_loaded
             group.is_closed = group.is_closed or (is_loaded and not group.waiting)
             self._changed.notify_all()
 
-    def load_failed(self, group: Group) -> bool:
-        """One GPU could not load it; return whether nobody tries again."""
+    def loaded(self, group: Group) -> None:
+        """One GPU has it loaded: it can be done, whatever others said of it."""
+        with self._changed:
+            group.loaded += 1
+            group.is_closed = False
+
+    def load_failed(self, group: Group) -> None:
+        """One GPU could not load it; after some of these nobody tries again."""
         with self._changed:
             group.failed_loads += 1
-            group.is_closed = group.is_closed or group.failed_loads >= MAX_FAILED_LOADS
-            return group.is_closed
+            is_hopeless = group.failed_loads >= self._max_failed_loads
+            group.is_closed = group.is_closed or (is_hopeless and not group.loaded)
 
-    def close(self, group: Group) -> None:
-        """Hand out nothing more of a group: its problem is broken."""
+    def close(self, group: Group) -> bool:
+        """Hand out nothing more of a group whose problem is broken; return whether it is.
+
+        It is not where another GPU has it loaded.
+        """
         with self._changed:
-            group.is_closed = True
+            group.is_closed = group.is_closed or not group.loaded
+            return group.is_closed
 
     def stop(self) -> None:
         """Hand out nothing more at all."""
@@ -163,8 +183,8 @@ class Plan:
         """Whether a load (None) or a verification may still be started."""
         return self._remaining_s() >= self._durations.of(tier).needed_s
 
-    def _free_group(self) -> Group | None:
-        free = (g for g in self._groups if not g.is_closed and g.judges == 0)
+    def _free_group(self, groups: Sequence[Group]) -> Group | None:
+        free = (g for g in groups if not g.is_closed and g.judges == 0)
         return next((g for g in free if self._fits_with_load(g)), None)
 
     def _fits_with_load(self, group: Group) -> bool:
@@ -172,9 +192,9 @@ class Plan:
         first_s = 0.0 if group.is_load_only else durations.of(group.waiting[0].tier).needed_s
         return self._remaining_s() >= durations.load.needed_s + first_s
 
-    def _group_to_join(self) -> Group | None:
+    def _group_to_join(self, groups: Sequence[Group]) -> Group | None:
         best, best_s = None, 0.0
-        for group in self._groups:
+        for group in groups:
             if group.is_closed or len(group.waiting) < 2 or group.judges == 0:
                 continue
             work_s = sum(self._durations.of(item.tier).s for item in group.waiting)
