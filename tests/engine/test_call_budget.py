@@ -8,6 +8,7 @@ from model_bench import ModelBench, fast_verifier
 from hotloop.core.attempt import Action, Budget, Spent
 from hotloop.core.verdict import Tier
 from hotloop.engine import StopReason
+from hotloop.engine.costs import CallCosts
 from hotloop.engine.limits import FINAL_FIXED_S, FINAL_PER_FAST, Meter
 from hotloop.store.memory import MemoryStore
 from hotloop.testing.fake_model import FakeCall, block_of_64
@@ -62,17 +63,67 @@ def test_an_answer_that_was_there_already_says_nothing_of_the_next():
     assert not meter.allows_call()
 
 
-def test_costs_of_all_sessions_are_summed_and_none_twice():
+ANSWERED = Spent(calls=1, tokens=70, usd=0.25, call_s=3.0)
+CUT = Spent(calls=1, tokens=None, usd=None)
+
+
+def test_costs_of_all_sessions_are_summed_and_no_answer_twice():
     store = MemoryStore()
     first = gauge(store)
     first.charge(1, Spent(calls=2, tokens=100, usd=0.5, call_s=3.0))
-    first.charge(2, Spent(calls=1, tokens=50, usd=0.25))
+    first.charge(2, ANSWERED)
+    # It died before the attempt was concluded: the journal has the answer, and it is noted again.
     again = gauge(store)
-    again.charge(2, Spent(calls=1, tokens=70, usd=0.3))
+    again.charge(2, ANSWERED)
     again.charge(3, Spent())
-    assert (again.spent_tokens(), again.spent_usd()) == (170, pytest.approx(0.8))
+    assert (again.spent_tokens(), again.spent_usd()) == (170, 0.75)
     assert gauge(store).spent_tokens() == 170
     assert [note["attempt"] for note in store.notes("call_cost")] == [1, 2, 2]
+
+
+def test_a_call_that_was_paid_twice_counts_twice():
+    store = MemoryStore()
+    gauge(store).charge(1, Spent(calls=1, tokens=50, usd=0.5))
+    gauge(store).charge(1, ANSWERED)
+    gauge(store).charge(1, ANSWERED)
+    assert (gauge(store).spent_tokens(), gauge(store).spent_usd()) == (120, 0.75)
+    assert store.notes("call_cost")[-1]["calls"] == 2
+
+
+def test_what_a_cut_call_cost_stays_unknown_when_it_is_answered_later():
+    store = MemoryStore()
+    gauge(store).charge(1, CUT)
+    for _ in range(2):
+        gauge(store).charge(1, ANSWERED)
+        assert gauge(store).spent_tokens() is None
+        assert gauge(store).spent_usd() is None
+        assert store.notes("call_cost")[-1]["calls"] == 2
+    assert CallCosts(store).calls == 2
+
+
+def test_two_calls_that_were_cut_without_a_word_are_two():
+    store = MemoryStore()
+    gauge(store).charge(1, CUT)
+    gauge(store).charge(1, CUT)
+    assert CallCosts(store).calls == 2
+
+
+def test_an_unknown_cost_counts_as_a_typical_one_once_a_price_is_known():
+    meter = gauge(max_usd=1.0, max_tokens=10_000)
+    for attempt_id in (1, 2, 3):
+        meter.charge(attempt_id, CUT)
+    assert meter.allows_usd(8)
+    meter.charge(4, ANSWERED)
+    assert not meter.allows_usd(0)
+    assert meter.allows_tokens(0)
+
+
+def test_known_costs_fill_the_limit_to_the_end():
+    meter = gauge(max_usd=1.0)
+    for attempt_id in (1, 2, 3):
+        meter.charge(attempt_id, ANSWERED)
+    assert meter.allows_usd(0)
+    assert not meter.allows_usd(1)
 
 
 def test_a_sum_with_an_unknown_part_is_unknown():

@@ -7,7 +7,15 @@ import pytest
 from asking import KEY, NO_RETRY, PLANTED_KEY, ask, asking, prompt
 
 from hotloop.core.model import Reply
-from hotloop.errors import AuthError, EndpointDown, NotRecorded, Pending, SentTwice
+from hotloop.errors import (
+    AuthError,
+    Cancelled,
+    DeadlinePassed,
+    EndpointDown,
+    NotRecorded,
+    Pending,
+    SentTwice,
+)
 from hotloop.llm.call_notes import CallNotes
 from hotloop.llm.continuing import ContinuingModel
 from hotloop.llm.directory import DirectoryModel
@@ -116,6 +124,45 @@ def test_a_call_that_costs_nothing_is_repeated_without_a_mark():
         with pytest.raises(KeyboardInterrupt):
             ask(journaled(inner, store))
     assert ask(journaled(inner, store)) == REPLY
+
+
+@pytest.mark.parametrize("error", [Cancelled("given up"), DeadlinePassed("too late")])
+def test_a_call_that_was_cut_may_have_been_paid(error, tmp_path):
+    inner = Script(error, error, error, REPLY)
+    for _ in range(3):
+        with open_sqlite(tmp_path / "run") as store, pytest.raises(type(error)):
+            ask(journaled(inner, store))
+    with open_sqlite(tmp_path / "run") as store:
+        # Whoever cuts it on purpose may do so as often as he likes: it is asked again, and marked.
+        assert ask(journaled(inner, store)).uncertain
+        assert [note["kind"] for note in store.notes("call_failed")] == [type(error).__name__] * 3
+        assert CallNotes(store).recorded()[0].reply.uncertain
+
+
+def test_a_call_that_was_cut_and_then_lost_with_its_process_is_given_up():
+    store, inner = MemoryStore(), Script(Cancelled("given up"), DEATH, REPLY)
+    with pytest.raises(Cancelled):
+        ask(journaled(inner, store))
+    with pytest.raises(KeyboardInterrupt):
+        ask(journaled(inner, store))
+    with pytest.raises(SentTwice):
+        ask(journaled(inner, store))
+    assert inner.calls == 2
+
+
+def test_a_call_that_was_cut_and_cost_nothing_has_no_mark():
+    store, inner = MemoryStore(), Script(Cancelled("given up"), REPLY, paid=False)
+    with pytest.raises(Cancelled):
+        ask(journaled(inner, store))
+    assert ask(journaled(inner, store)) == REPLY
+
+
+def test_a_cut_call_is_recorded_with_its_failure():
+    store = MemoryStore()
+    with pytest.raises(DeadlinePassed):
+        ask(journaled(Script(DeadlinePassed("too late")), store))
+    (call,) = CallNotes(store).recorded()
+    assert (call.reply, call.error.kind) == (None, "DeadlinePassed")
 
 
 def test_a_failure_is_settled_and_may_be_asked_again_without_a_mark():

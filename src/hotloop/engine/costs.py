@@ -1,20 +1,24 @@
 """CallCosts: what the model calls of a run have cost, over all its sessions.
 
-One note for each attempt; the last one of an attempt counts, so an attempt that is written again in
-a later session is not counted twice. What a source does not say stays unknown: it is never 0.
+The last note of an attempt counts: it has the sum of all sendings of its calls. A call that was cut
+and sent again may have been paid twice; one that was answered and comes from the journal in a later
+session is noted again and counted once. What a source does not say stays unknown: it is never 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from hotloop.core.attempt import Spent
+from hotloop.core.model import add_known
 from hotloop.core.protocols import Store
 from hotloop.core.statistics import median
 
 KIND = "call_cost"
-"""The kind of its notes: `attempt`, `calls`, `tokens`, `usd`, `call_s`."""
+"""The kind of its notes: `attempt`, `calls`, `tokens`, `usd`, `call_s`; where the attempt's calls
+were sent more than once also `sending`, the last one's part with the same fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +27,20 @@ class Total:
 
     known: float = 0
     """The sum of what is known."""
-    is_complete: bool = True
-    """Whether every call said what it cost."""
+    unknown: int = 0
+    """Calls of attempts that did not say what they cost."""
     typical: float = 0
     """The median of an attempt that was called for and said what it cost; 0 before the first."""
 
     @property
     def exact(self) -> float | None:
         """The sum; None when a part of it is unknown."""
-        return self.known if self.is_complete else None
+        return None if self.unknown else self.known
+
+    @property
+    def expected(self) -> float:
+        """The sum, with what is typical for each call that did not say what it cost."""
+        return self.known + self.unknown * self.typical
 
 
 class CallCosts:
@@ -41,24 +50,27 @@ class CallCosts:
         """Take up what earlier sessions noted."""
         self._store = store
         self._spent: dict[int, Spent] = {}
+        self._last: dict[int, Spent] = {}
         for note in store.notes(KIND):
-            self._spent[int(note["attempt"])] = Spent(
-                calls=note["calls"], tokens=note["tokens"], usd=note["usd"], call_s=note["call_s"]
-            )
+            attempt_id = int(note["attempt"])
+            self._spent[attempt_id] = _spent(note)
+            self._last[attempt_id] = _spent(note.get("sending", note))
 
-    def add(self, attempt_id: int, spent: Spent) -> None:
-        """Write down what an attempt cost, in place of what was noted of it before."""
-        self._store.note(
-            KIND,
-            {
-                "attempt": attempt_id,
-                "calls": spent.calls,
-                "tokens": spent.tokens,
-                "usd": spent.usd,
-                "call_s": spent.call_s,
-            },
-        )
-        self._spent[attempt_id] = spent
+    def add(self, attempt_id: int, sending: Spent) -> None:
+        """Write down what an attempt cost, with what it cost before.
+
+        A crash after the note has the same answer noted again: that adds nothing.
+        """
+        total = sending
+        note: dict[str, Any] = {"attempt": attempt_id}
+        if attempt_id in self._spent:
+            total = self._spent[attempt_id]
+            if not _is_same(self._last[attempt_id], sending):
+                total = _sum(total, sending)
+            note["sending"] = _fields(sending)
+        self._store.note(KIND, {**note, **_fields(total)})
+        self._spent[attempt_id] = total
+        self._last[attempt_id] = sending
 
     @property
     def calls(self) -> int:
@@ -67,18 +79,46 @@ class CallCosts:
 
     def tokens(self) -> Total:
         """Return prompt and completion tokens, reasoning included."""
-        return _total(s.tokens for s in self._spent.values() if s.calls)
+        return _total((s.calls, s.tokens) for s in self._spent.values())
 
     def usd(self) -> Total:
         """Return dollars."""
-        return _total(s.usd for s in self._spent.values() if s.calls)
+        return _total((s.calls, s.usd) for s in self._spent.values())
 
 
-def _total(values: Iterable[float | None]) -> Total:
-    listed = list(values)
-    known = [value for value in listed if value is not None]
+def _total(values: Iterable[tuple[int, float | None]]) -> Total:
+    listed = [(calls, value) for calls, value in values if calls]
+    known = [value for _, value in listed if value is not None]
     return Total(
         known=sum(known),
-        is_complete=len(known) == len(listed),
+        unknown=sum(calls for calls, value in listed if value is None),
         typical=median(known) if known else 0,
     )
+
+
+def _is_same(earlier: Spent, later: Spent) -> bool:
+    # An answer has its counts, or at least its seconds, in the journal, so they come back as they
+    # were. Two calls that were cut without a word look alike and are two.
+    return earlier == later and (later.tokens is not None or later.call_s > 0)
+
+
+def _sum(a: Spent, b: Spent) -> Spent:
+    return Spent(
+        calls=a.calls + b.calls,
+        tokens=add_known(a.tokens, b.tokens),
+        usd=add_known(a.usd, b.usd),
+        call_s=a.call_s + b.call_s,
+    )
+
+
+def _spent(note: Mapping[str, Any]) -> Spent:
+    return Spent(calls=note["calls"], tokens=note["tokens"], usd=note["usd"], call_s=note["call_s"])
+
+
+def _fields(spent: Spent) -> dict[str, Any]:
+    return {
+        "calls": spent.calls,
+        "tokens": spent.tokens,
+        "usd": spent.usd,
+        "call_s": spent.call_s,
+    }

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from hotloop.core.attempt import Attempt
 from hotloop.core.verdict import Tier, Verdict
+from hotloop.engine.elsewhere import is_judged_elsewhere, is_refused
 from hotloop.engine.judging import judge
 from hotloop.engine.result import ranked, stored_finals
 from hotloop.engine.session import Session
@@ -28,7 +29,8 @@ is not locked differ by a few per cent from one process to the next."""
 def run_final_tier(session: Session) -> Pending | None:
     """Verify the best one to three; their verdicts go to the journal.
 
-    Returns what is judged elsewhere and has not come back yet; None when nothing is missing.
+    Returns what is judged elsewhere and has not come back yet; None when nothing is missing. What
+    the other machine could not judge is not missing once another candidate has passed.
 
     Raises:
         InfraError: the machine failed twice.
@@ -36,7 +38,7 @@ def run_final_tier(session: Session) -> Pending | None:
     store = session.parts.store
     finals = stored_finals(store)
     contenders = ranked(store.attempts())[:MAX_FINALS]
-    awaited: list[Pending] = []
+    awaited: dict[str, Pending] = {}
     for place, attempt in enumerate(contenders):
         assert attempt.candidate_id is not None, "ranked() leaves out attempts without code"
         if attempt.candidate_id in finals:
@@ -47,11 +49,26 @@ def run_final_tier(session: Session) -> Pending | None:
         try:
             verdict = judge(session, store.candidate(attempt.candidate_id), Tier.FINAL)
         except Pending as exc:
-            awaited.append(exc)
+            awaited[attempt.candidate_id] = exc
             continue
         session.reporter.final(attempt, verdict)
         finals[attempt.candidate_id] = verdict
-    return _together(awaited)
+    if any(verdict.passed for verdict in finals.values()):
+        awaited = _without_refused(session, awaited)
+    return _together(list(awaited.values()))
+
+
+def _without_refused(session: Session, awaited: Mapping[str, Pending]) -> dict[str, Pending]:
+    """Return what may still come back; warn of the rest."""
+    kept = dict(awaited)
+    for candidate_id in awaited:
+        if is_refused(session.parts.store, candidate_id, Tier.FINAL):
+            del kept[candidate_id]
+            session.reporter.warning(
+                f"candidate {candidate_id} could not be judged elsewhere (final): the run ends "
+                "without its final verdict"
+            )
+    return kept
 
 
 def _together(awaited: Sequence[Pending]) -> Pending | None:
@@ -71,9 +88,18 @@ def _is_worth(
         return not earlier and meter.allows_final()
     if not earlier:
         return True
-    # What is judged elsewhere is taken to pass until the answer says otherwise.
-    passed = [a for a in earlier if (v := finals.get(a.candidate_id or "")) is None or v.passed]
+    # A judge elsewhere takes no time of this machine.
+    is_free = is_judged_elsewhere(session.parts.store)
+    passed = [a for a in earlier if _may_pass(session, a, finals)]
     if not passed:
-        return meter.remaining_s() > 0
+        return is_free or meter.remaining_s() > 0
     limit = (1.0 + CLOSE_FRAC) * (passed[0].objective or 0.0)
-    return (attempt.objective or 0.0) <= limit and meter.allows_final()
+    return (attempt.objective or 0.0) <= limit and (is_free or meter.allows_final())
+
+
+def _may_pass(session: Session, attempt: Attempt, finals: Mapping[str, Verdict]) -> bool:
+    # What is judged elsewhere is taken to pass until the answer says otherwise.
+    candidate_id = attempt.candidate_id or ""
+    if candidate_id in finals:
+        return finals[candidate_id].passed
+    return not is_refused(session.parts.store, candidate_id, Tier.FINAL)

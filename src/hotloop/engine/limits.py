@@ -195,7 +195,8 @@ class Meter:
 
 
 def _fits(total: Total, limit: float | None, in_flight: int) -> bool:
-    # Calls are expected to cost what the median one did; the first ones may start on trust.
+    # Calls are expected to cost what the median one did, also those that did not say what they
+    # cost; the first ones may start on trust.
     if limit is None:
         return True
-    return total.known < limit and total.known + (in_flight + 1) * total.typical <= limit
+    return total.expected < limit and total.expected + (in_flight + 1) * total.typical <= limit

@@ -94,6 +94,13 @@ class Pipeline:
             return first
         return self._queue[0] if self._queue else None
 
+    def drain(self) -> list[Queued]:
+        """Return all that is written and has no verdict yet, without having it built."""
+        while self._written:
+            attempt = self._written.popleft()
+            self._queue.append(self._without_build(attempt))
+        return list(self._queue)
+
     def remove(self, queued: Queued) -> None:
         """Drop an attempt: it has its verdict."""
         self._queue = [other for other in self._queue if other is not queued]
@@ -130,11 +137,8 @@ class Pipeline:
         """Bring one attempt a step further; return whether there was one."""
         has_room = len(self._queue) <= self._lanes.count
         if has_room and self._written:
-            attempt = self._written.popleft()
-            assert attempt.candidate_id is not None, "it was written"
-            candidate = self._session.parts.store.candidate(attempt.candidate_id)
-            was_called_for = self._desk.needs_call(proposal_of(attempt))
-            self._submit(attempt, candidate, was_called_for=was_called_for)
+            queued = self._without_build(self._written.popleft())
+            self._submit(queued.attempt, queued.candidate, was_called_for=queued.was_called_for)
             return True
         may_call = self._may_call()
         if self._unwritten:
@@ -189,6 +193,16 @@ class Pipeline:
             self._proposed += 1
             self._held.append(proposal)
         return bool(proposals)
+
+    def _without_build(self, attempt: Attempt) -> Queued:
+        """Return an attempt that an earlier session wrote, with its candidate."""
+        assert attempt.candidate_id is not None, "it was written"
+        return Queued(
+            attempt=attempt,
+            candidate=self._session.parts.store.candidate(attempt.candidate_id),
+            build=None,
+            was_called_for=self._desk.needs_call(proposal_of(attempt)),
+        )
 
     def _submit(self, attempt: Attempt, candidate: Candidate, *, was_called_for: bool) -> None:
         build = None

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hotloop.core.verdict import Tier
-from hotloop.engine.calls import Calls
+from hotloop.core.verdict import Tier, Verdict
+from hotloop.engine.calls import Call, Calls
 from hotloop.engine.desk import Desk
+from hotloop.engine.elsewhere import is_judged_elsewhere, is_refused
 from hotloop.engine.ending import Ending
 from hotloop.engine.judging import BuildState, await_build, judge
 from hotloop.engine.lanes import Lanes
@@ -24,13 +25,17 @@ from hotloop.errors import Pending
 LAST_WORDS_S = 1.0
 """How long a cancelled call may take to say what it cost."""
 
+FREE_S = 1.0
+"""A judge elsewhere answers from the journal in less. A run that is gone on with by a judge of this
+machine takes longer, and must not verify what its budget has no time for."""
+
 
 @contextmanager
 def fast_tier(session: Session, lanes: Lanes, calls: Calls) -> Iterator[Ending]:
     """Verify candidates at the fast tier until something ends it; yield what did.
 
     Calls that are still under way then are cancelled and their attempts stay open. What they cost
-    is noted after the block: they end meanwhile.
+    is noted after the block, also when an error ends it: they end meanwhile.
 
     Raises:
         InfraError: the machine failed twice in a row.
@@ -45,10 +50,15 @@ def fast_tier(session: Session, lanes: Lanes, calls: Calls) -> Iterator[Ending]:
     pipeline = Pipeline(session, strategy, lanes, desk=desk, outcomes=outcomes)
     pipeline.restore(earlier)
     search = _Search(session, desk, pipeline, outcomes)
-    ending = search.run()
-    cancelled = desk.give_up()
-    yield ending
-    desk.charge(cancelled, wait_s=0.0 if session.stop.now else LAST_WORDS_S)
+    cancelled: list[Call] = []
+    try:
+        try:
+            ending = search.run()
+        finally:
+            cancelled = desk.give_up()
+        yield ending
+    finally:
+        desk.charge(cancelled, wait_s=0.0 if session.stop.now else LAST_WORDS_S)
 
 
 class _Search:
@@ -66,6 +76,11 @@ class _Search:
     def run(self) -> Ending:
         """Go on until something ends it; return what did."""
         reason = self._loop()
+        if reason is StopReason.WALL:
+            if is_judged_elsewhere(self._session.parts.store):
+                self._ask_elsewhere()
+            if self._awaits_verdicts():
+                reason = StopReason.WAITING
         return Ending(
             reason=reason,
             detail=self._detail if reason is StopReason.WAITING else None,
@@ -92,13 +107,45 @@ class _Search:
             state = await_build(session, queued.build, until=self._desk.watch)
             if state is BuildState.UNDER_WAY or session.why_stop() is not None:
                 return  # a call has ended, the wait used up the budget, or the user stopped it
-            session.reporter.tell("verifying", attempt=queued.attempt)
-            may_retry = state is BuildState.ENDED
-            try:
-                verdict = judge(session, queued.candidate, Tier.FAST, may_retry=may_retry)
-            except Pending as exc:
-                self._detail = str(exc)
-                self._pipeline.park(queued, exc.waiting)
+            self._judge(queued, may_retry=state is BuildState.ENDED)
+            return
+        self._conclude(queued, verdict)
+
+    def _ask_elsewhere(self) -> None:
+        """Ask for the verdicts of all that is written: that takes no time of this machine."""
+        clock = self._session.clock
+        for queued in self._pipeline.drain():
+            began_s = clock()
+            if self._session.stop.draining:
                 return
+            verdict = self._outcomes.known(queued.candidate.id)
+            if verdict is None:
+                self._judge(queued, may_retry=False)
+            else:
+                self._conclude(queued, verdict)
+            if clock() - began_s > FREE_S:
+                return
+
+    def _judge(self, queued: Queued, *, may_retry: bool) -> None:
+        """Verify and conclude, or set it aside when it is judged elsewhere."""
+        self._session.reporter.tell("verifying", attempt=queued.attempt)
+        try:
+            verdict = judge(self._session, queued.candidate, Tier.FAST, may_retry=may_retry)
+        except Pending as exc:
+            self._detail = str(exc)
+            self._pipeline.park(queued, exc.waiting)
+        else:
+            self._conclude(queued, verdict)
+
+    def _conclude(self, queued: Queued, verdict: Verdict) -> None:
         self._outcomes.conclude(queued.attempt, verdict)
         self._pipeline.remove(queued)
+
+    def _awaits_verdicts(self) -> bool:
+        """Whether a verdict can still come back; one that the other machine refused cannot."""
+        store = self._session.parts.store
+        candidate = {attempt.id: attempt.candidate_id for attempt in store.attempts()}
+        return any(
+            not is_refused(store, candidate[attempt_id] or "", Tier.FAST)
+            for attempt_id in self._pipeline.parked
+        )

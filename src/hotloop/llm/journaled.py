@@ -2,7 +2,7 @@
 
 A wrapper around any model. A finished call comes from the journal and is never paid twice. A call
 that was sent and neither answered nor failed (the process died) is sent once more, and its reply is
-marked: the first sending may have been paid too.
+marked: the first sending may have been paid too. So is the reply of a call that was cut before.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hotloop.core.model import CallJournal, CallKey, Model, Prompt, Reply
-from hotloop.errors import HotloopError, SentTwice
+from hotloop.errors import Cancelled, DeadlinePassed, HotloopError, SentTwice
 
 MAX_SENDINGS = 2
+CUT = (Cancelled, DeadlinePassed)
+"""Failures on this side only: the endpoint may have gone on, and charged for it."""
 
 
 class JournaledModel:
@@ -57,6 +59,10 @@ class JournaledModel:
             reply = self._inner.complete(prompt, key=key, deadline_s=deadline_s)
         except HotloopError as exc:
             self._journal.fail(key, prompt.id, exc)
+            if self.paid and not uncertain and isinstance(exc, CUT):
+                # The failure has settled the sending, but it may have been paid: count it again.
+                # Once is enough for the mark; who cuts a call on purpose may cut it again.
+                self._journal.intend(key, prompt)
             raise
         if uncertain:
             reply = replace(reply, uncertain=True)
