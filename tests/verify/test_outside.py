@@ -189,3 +189,11 @@ def test_a_machine_at_fault_leaves_the_item_pending(store, candidate_id):
     assert "WorkerDied: it went wrong; it stays pending" in taken.warnings[0]
     assert len(pending_items(store)) == 1
     assert [note["message"] for note in store.notes("warning")] == list(taken.warnings)
+    refused = [note["candidate_id"] for note in store.notes("outside_error")]
+    assert refused == ([] if candidate_id is None else [candidate_id])
+    assert (
+        take_in(store, PROBLEM, Verdicts(errors=(error(candidate_id=candidate_id),))).warnings == ()
+    )
+    assert len(store.notes("outside_error")) == len(refused)
+    if candidate_id is not None:
+        assert verifier.load(PROBLEM) == INFO, "a candidate's error is none of the problem"

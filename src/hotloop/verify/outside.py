@@ -56,7 +56,7 @@ class OutsideVerifier:
         for note in self._store.notes(INFO):
             if note["problem_id"] == problem.id:
                 return from_json(ProblemInfo, note["info"])
-        for note in self._store.notes(ERROR):
+        for note in _load_errors(self._store.notes(ERROR)):
             if note["problem_id"] == problem.id:
                 failure = from_json(JudgeError, note)
                 raise (failure.problem_error or ProblemError)(failure.message)
@@ -156,7 +156,7 @@ def pending_items(reader: RunRecords) -> list[Item]:
     """Return what a run wants judged elsewhere and has no answer to, oldest first."""
     problem_id = reader.problem().id
     answered = _wishes(reader.notes(VERDICT))
-    if reader.notes(INFO) or reader.notes(ERROR):
+    if reader.notes(INFO) or _load_errors(reader.notes(ERROR)):
         answered.add((None, None))
     incumbent_ms = _best_ms(reader.attempts())
     wanted = dict.fromkeys((n["candidate_id"], n["tier"]) for n in reader.notes(WANTED))
@@ -179,7 +179,9 @@ class _Known:
         self.wanted = _wishes(store.notes(WANTED))
         self.answered = _wishes(store.notes(VERDICT))
         self.has_info = bool(store.notes(INFO))
-        self._has_error = bool(store.notes(ERROR))
+        errors = store.notes(ERROR)
+        self._has_error = bool(_load_errors(errors))
+        self._refused = {note["candidate_id"] for note in errors}
         self._warned = {note.get("message") for note in store.notes("warning")}
 
     def add_error(self, store: Store, error: JudgeError) -> bool:
@@ -192,11 +194,20 @@ class _Known:
     def warn(self, store: Store, error: JudgeError) -> str | None:
         what = f"candidate {error.candidate_id}" if error.candidate_id else "the problem"
         message = f"not judged elsewhere: {what}: {error.error}: {error.message}; it stays pending"
+        asked = {candidate for candidate, _ in self.wanted if candidate is not None}
+        if error.candidate_id in asked - self._refused:
+            store.note(ERROR, to_json(error))  # the final tier may go on without it
+            self._refused.add(error.candidate_id)
         if message in self._warned:
             return None
         store.note("warning", {"message": message})
         self._warned.add(message)
         return message
+
+
+def _load_errors(notes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return those of the problem itself; a candidate's own stay pending."""
+    return [note for note in notes if note["candidate_id"] is None]
 
 
 def _wishes(notes: Sequence[Mapping[str, Any]]) -> set[Wish]:
