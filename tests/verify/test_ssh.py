@@ -273,7 +273,7 @@ def test_a_candidate_is_judged_through_a_real_sshd(server, tmp_path):
         verdict = verifier.verify(candidate(), Tier.FAST)
         assert verdict.status is Status.PASSED
         assert verdict.isolation == "T1"
-        wrong = candidate(KERNEL.replace("/ tl.sum(values)", "/ (tl.sum(values) + 1)"))
+        wrong = candidate(KERNEL.replace("(1.0 + tl", "(2.0 + tl"))
         assert verifier.verify(wrong, Tier.FAST).status is Status.INCORRECT_NUMERICAL
         refused = verifier.verify(candidate("import subprocess\n" + KERNEL), Tier.FAST)
         assert refused.status is Status.REJECTED_STATIC
