@@ -118,7 +118,7 @@ def run_folder(folder: Path, run: PilotRun) -> Path:
 def step(run: PilotRun, options: StepOptions) -> Stepped:
     """Bring one run as far as it comes without an answer from outside."""
     try:
-        plan = _plan(run, options)
+        plan = plan_of(run, options)
         if options.verdicts is not None:
             with SqliteStore(plan.folder) as store:
                 store.begin(plan.spec, plan.problem)
@@ -171,7 +171,8 @@ def table(stepped: Sequence[Stepped]) -> str:
     return "\n".join(lines)
 
 
-def _plan(run: PilotRun, options: StepOptions) -> SearchPlan:
+def plan_of(run: PilotRun, options: StepOptions) -> SearchPlan:
+    """Return how one run searches, and in which folder."""
     problem = run.problem
     is_attention = problem.level == 0
     wanted: SearchOptions = {
