@@ -26,6 +26,7 @@ from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import JOURNAL_FILE, SqliteStore
 from hotloop.verify.bundle import Bundle, Item, Key, Verdicts, write_bundle
 from hotloop.verify.outside import pending_items, take_in
+from hotloop.wiring import shows_counters
 
 MAIN = "main"
 CANDIDATES = 6
@@ -138,7 +139,7 @@ def bundle_all(folder: Path, runs: Sequence[PilotRun], out: Path) -> int:
     items: dict[Key, Item] = {}
     for reader in open_runs(folder, runs):
         with reader:
-            found = {item.key: item for item in pending_items(reader)}
+            found = {item.key: item for item in _pending(reader)}
             if found:
                 problem = reader.problem()
                 problems[problem.id] = problem
@@ -147,6 +148,10 @@ def bundle_all(folder: Path, runs: Sequence[PilotRun], out: Path) -> int:
         out.parent.mkdir(parents=True, exist_ok=True)
         write_bundle(out, Bundle(problems=problems, items=tuple(items.values())))
     return len(items)
+
+
+def _pending(reader: RunReader) -> list[Item]:
+    return pending_items(reader, wants_counters=shows_counters(reader.spec()))
 
 
 def open_runs(folder: Path, runs: Iterable[PilotRun]) -> Iterable[RunReader]:

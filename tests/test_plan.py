@@ -4,6 +4,7 @@ import pytest
 
 from hotloop.errors import ConfigError
 from hotloop.plan import plan_search
+from hotloop.wiring import shows_counters
 
 PROBLEM = """\
 B, H, S, D = 1, 2, 32, 16
@@ -78,3 +79,13 @@ def test_a_budget_is_seconds_or_text(problem, budget):
 def test_a_budget_that_is_none_is_refused(problem, budget):
     with pytest.raises(ConfigError, match="budget"):
         plan_search(problem, device="cpu", budget=budget)
+
+
+@pytest.mark.parametrize(
+    ("sees", "shown"),
+    [("nothing", False), ("execution", False), ("performance", True), ("memory", True)],
+)
+def test_counters_are_read_only_for_prompts_that_show_them(problem, tmp_path, sees, shown):
+    model = f"dir:{tmp_path / 'answers'}"
+    assert shows_counters(plan_search(problem, device="cpu", model=model, sees=sees).spec) is shown
+    assert not shows_counters(plan_search(problem, device="cpu").spec)

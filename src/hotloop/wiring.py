@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from hotloop import registry
+from hotloop.core.attempt import RunSpec
 from hotloop.core.model import Model
 from hotloop.core.protocols import Generator, Store, Strategy, Verifier
 from hotloop.core.space import Space
@@ -22,6 +23,7 @@ from hotloop.llm.replay import ReplayModel
 from hotloop.llm.spec import ModelOptions, SpecKind, open_model
 from hotloop.plan import BUILTIN, SearchPlan
 from hotloop.prompts.author import ModelGenerator
+from hotloop.prompts.render import Sees
 from hotloop.prompts.starting import StartGenerator
 from hotloop.search.starting import WithStart
 from hotloop.store.failure import store_errors
@@ -41,13 +43,19 @@ def open_verifier(plan: SearchPlan, store: Store) -> Verifier:
         return OutsideVerifier(store, plan.problem)
     options: dict[str, Any] = {
         "min_isolation": plan.config.min_isolation,
-        "profile": plan.spec.generator != BUILTIN and plan.spec.device == "cuda",
+        "profile": shows_counters(plan.spec) and plan.spec.device == "cuda",
     }
     with store_errors(plan.folder):
         log_path = plan.folder / "judge.log"
         if plan.judge.is_local:
             return LocalVerifier(plan.spec.device, log_path=log_path, **options)
         return SshVerifier(plan.judge, plan.spec.device, log_path=log_path, **options)
+
+
+def shows_counters(spec: RunSpec) -> bool:
+    """Whether anything of a run shows hardware counters: a model's prompts, from a level on."""
+    level = Sees[str(spec.options.get("sees", "memory")).upper()]
+    return spec.generator != BUILTIN and level >= Sees.PERFORMANCE
 
 
 @contextmanager

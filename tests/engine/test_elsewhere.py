@@ -5,7 +5,7 @@ import math
 import pytest
 from model_bench import ModelBench
 
-from hotloop.core.verdict import Tier
+from hotloop.core.verdict import Status, Tier
 from hotloop.engine import StopReason
 from hotloop.errors import Pending
 from hotloop.testing.fake_model import FakeCall, FastClock, block_of_64
@@ -100,6 +100,45 @@ def test_a_refused_candidate_does_not_keep_a_run_whose_budget_ended():
     result = going_on(bench, Tier.FAST, Tier.FINAL, refused=(first,)).run(wall_s=40.0)
     assert result.reason is StopReason.WALL
     assert result.final.candidate_id == second
+
+
+def sent_away():
+    """A run of two drafts, the first of which awaits its fast verdict."""
+    bench = ModelBench(block_of_64, calls=1, plan={"drafts": 2})
+    bench.verifier = carried(store=bench.store)
+    bench.generator._clock = bench.verifier.clock
+    assert bench.run().reason is StopReason.WAITING
+    return bench, wanted(bench, "fast")[0]
+
+
+@pytest.mark.parametrize("more", [{}, {"tier": "fast"}])
+def test_a_candidate_that_was_refused_twice_ends_and_the_search_goes_on(more):
+    bench, first = sent_away()
+    refuse(bench, first, **more)
+    refuse(bench, first, **more)
+    again = going_on(bench, Tier.FAST, Tier.FINAL, refused=(first,))
+    result = again.run()
+    assert result.reason is StopReason.EXHAUSTED
+    (lost,) = [a for a in result.attempts if a.candidate_id == first]
+    assert (lost.verdict.status, lost.verdict.evidence.kind) == (Status.INCONCLUSIVE, "not_judged")
+    assert "DeviceLost: no GPU" in lost.verdict.message
+    assert lost.objective is None
+    assert result.passed
+    assert result.final.candidate_id != first
+
+
+@pytest.mark.parametrize("notes", [[], [{}], [{}, {"tier": "final"}], [{"tier": "fast"}]])
+def test_a_candidate_that_was_refused_once_is_awaited(notes):
+    bench, first = sent_away()
+    for more in notes:
+        refuse(bench, first, **more)
+    result = going_on(bench, Tier.FAST, refused=(first,)).run()
+    assert result.reason is StopReason.WAITING
+    (open_one,) = [a for a in result.attempts if a.candidate_id == first]
+    assert open_one.verdict is None
+    result = going_on(bench, Tier.FAST, Tier.FINAL).run()
+    assert result.reason is StopReason.EXHAUSTED
+    assert all(a.verdict.passed for a in result.attempts)
 
 
 def test_a_judge_of_this_machine_is_not_asked_after_the_end_of_the_budget():

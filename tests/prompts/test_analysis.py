@@ -80,7 +80,7 @@ CASES = [
     ("grid by arithmetic", rowwise(COPY, grid="(n + BLOCK - 1) // BLOCK"), ODD, {"no_mask"}),
     ("autotuned, one block too odd", rowwise(COPY, launch="n").replace(
         "@triton.jit", "@triton.autotune(configs=[triton.Config({'BLOCK': 512}), "
-        "triton.Config({'BLOCK': 3})], key=[])\n@triton.jit"), EVEN, {"no_mask"}),
+        "triton.Config({'BLOCK': 3})], key=[])\n@triton.jit"), EVEN, {"no_mask", "autotune"}),
     ("tunable block does not divide", "TUNABLES = {'BLOCK': [512, 3000]}\n" + rowwise(COPY), EVEN,
      {"no_mask"}),
     ("block pointer", rowwise("p = tl.make_block_ptr(x_ptr, (n,), (1,), (0,), (BLOCK,), (0,))\n"

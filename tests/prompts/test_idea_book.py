@@ -16,6 +16,12 @@ def with_ideas(ideas, **options):
     return Run({0: ideas} | {n: reply(str(n)) for n in range(1, 9)}, **options)
 
 
+def ideas_costs(run, what="calls"):
+    """What each sending of the call for ideas cost."""
+    notes = [*run.store.notes("ideas_failed"), *run.store.notes("ideas")]
+    return [note["cost"][what] for note in notes]
+
+
 def test_four_drafts_at_a_time_make_one_call_and_carry_out_one_idea_each(in_thread):
     run = with_ideas(WAIT)
     drafts = [run.propose(n, idea=n - 1) for n in DRAFTS]
@@ -26,7 +32,8 @@ def test_four_drafts_at_a_time_make_one_call_and_carry_out_one_idea_each(in_thre
     run.model.release()
     written = [result(10) for result in results]
     assert run.model.attempts().count(0) == 1
-    assert sorted(w.spent.calls for w in written) == [1, 1, 1, 2]
+    assert [w.spent.calls for w in written] == [1, 1, 1, 1]
+    assert ideas_costs(run) == [1]
     assert len({w.asked.idea for w in written} - {None}) == 4
 
 
@@ -39,7 +46,8 @@ def test_each_draft_is_asked_for_its_idea():
         carried = run.prompt(number).split("## The idea to carry out")[1]
         assert idea in carried
     assert "numbered list" in run.prompt(0)
-    assert [w.spent.tokens for w in written] == [300, 150, 150, 150]
+    assert [w.spent.tokens for w in written] == [150, 150, 150, 150]
+    assert ideas_costs(run, "tokens") == [150]
 
 
 def test_a_draft_beyond_the_ideas_and_one_without_a_number_have_none():
@@ -97,7 +105,8 @@ def test_a_run_that_goes_on_has_the_same_ideas_and_does_not_pay_again():
     before = run.write(first)
     later = run.again({2: reply()})
     assert later.write(first) == before
-    assert later.write(first).spent.calls == 2
+    assert later.write(first).spent.calls == 1
+    assert ideas_costs(later) == [1]
     second = later.write(later.propose(2, idea=1))
     assert (second.asked.idea, second.spent.calls) == ("Two rows a program.", 1)
 
@@ -128,7 +137,8 @@ def test_after_two_failed_tries_nobody_asks_again():
     third = run.again({4: reply()})
     last = third.step(4, broken(), idea=3)
     assert third.model.attempts() == [4]
-    assert [w.spent.calls for w in (first, *again, last)] == [2, 2, 1, 1]
+    assert [w.spent.calls for w in (first, *again, last)] == [1, 1, 1, 1]
+    assert ideas_costs(third) == [1, 1]
     assert any("late" in note for note in last.notes)
     assert last.candidate is not None
 
@@ -142,13 +152,14 @@ def test_one_failed_try_leaves_a_second_one_and_its_ideas_stay():
     assert third.step(3, broken(), idea=2).asked.idea == "Split each row."
 
 
-def test_a_failed_call_is_paid_by_its_draft_in_later_sessions_too():
+def test_a_failed_call_is_noted_once():
     run = with_ideas(errors.BadReply("rubbish"))
     first = run.propose(1, idea=0)
     before = run.write(first)
-    assert (before.spent.calls, before.spent.usd) == (2, None)
+    assert (before.spent.calls, before.spent.usd) == (1, 0.01)
     after = run.again({}).write(first)
     assert (after.spent, after.candidate) == (before.spent, before.candidate)
+    assert ideas_costs(run, "usd") == [None]
 
 
 def test_calls_that_were_cut_are_paid_and_are_no_failed_tries(in_thread):
@@ -159,10 +170,11 @@ def test_calls_that_were_cut_are_paid_and_are_no_failed_tries(in_thread):
         run.model.began.clear()
         run.generator.cancel(number)
         written = leader(10)
-        assert (written.no_code.kind, written.spent.calls) == ("call_failed", 1)
+        assert (written.no_code.kind, written.spent.calls) == ("call_failed", 0)
     later = run.again({0: IDEAS, 1: reply(), 3: reply()})
     assert later.step(3, broken(), idea=2).asked.idea == "Split each row."
-    assert later.step(1, broken(), idea=0).spent.calls == 2
+    assert later.step(1, broken(), idea=0).spent.calls == 1
+    assert ideas_costs(later, "tokens") == [None, None, 150]
 
 
 def test_a_draft_that_is_cut_leaves_the_ideas_to_another(in_thread):

@@ -63,6 +63,25 @@ def test_sweeps_are_one_line():
     assert lines[0].startswith("1 attempt so far")
 
 
+def test_a_kernel_that_no_machine_could_judge_is_no_try():
+    run = Run(SAID)
+    run.step(1, broken("the first fault"))
+    lost = verdict(Status.INCONCLUSIVE, stage=Stage.STATIC, kind="not_judged", message="no GPU")
+    run.step(2, lost, Action.REPAIR, 1)
+    run.step(3, fast(), Action.REPAIR, 2)
+    assert "the first fault" in run.prompt(3)
+    assert "no GPU" not in run.prompt(3)
+    assert not any("way 2" in line for line in tried(run, 3))
+
+
+def test_a_kernel_on_void_inputs_is_one():
+    run = Run(SAID)
+    void = verdict(Status.INCONCLUSIVE, stage=Stage.CORRECTNESS, kind="ill_conditioned")
+    run.step(1, void)
+    run.step(2, fast(), Action.DRAFT)
+    assert any("could not be judged on these inputs" in line for line in tried(run, 2))
+
+
 def test_calls_that_failed_are_no_tries():
     run = Run(SAID | {2: errors.RateLimited("busy")})
     run.step(1, broken())

@@ -18,13 +18,15 @@ DRAFT, REPAIR, OPTIMISE = Action.DRAFT, Action.REPAIR, Action.OPTIMISE
 REGENERATE = Action.REGENERATE
 FAILED = Status.INCORRECT_NUMERICAL
 CALL_FAILED, REFUSED, NO_KERNEL = "call_failed", "refused", "no_code"
+NOT_JUDGED = "not_judged"
 
 ALL = pytest.mark.parametrize("strategy_class", [HybridStrategy, RefineStrategy, SampleStrategy])
-BY_ITSELF = pytest.mark.parametrize("kind", [CALL_FAILED, REFUSED])
+BY_ITSELF = pytest.mark.parametrize("kind", [CALL_FAILED, REFUSED, NOT_JUDGED])
 
 
 def without_code(proposal, kind):
-    outcome = ended(proposal, Status.NO_CODE)
+    status = Status.INCONCLUSIVE if kind == NOT_JUDGED else Status.NO_CODE
+    outcome = ended(proposal, status)
     evidence = Evidence(kind=kind, message="no kernel came")
     return replace(outcome, verdict=replace(outcome.verdict, evidence=evidence))
 
@@ -111,7 +113,9 @@ def test_failed_calls_bring_no_plateau(strategy_class):
     assert steps(strategy_class, correct | dict.fromkeys(range(2, 6), 2.0))[-1] == (REGENERATE, 1)
 
 
-@pytest.mark.parametrize(("kind", "stale"), [(CALL_FAILED, 1), (REFUSED, 1), (NO_KERNEL, 2)])
+@pytest.mark.parametrize(
+    ("kind", "stale"), [(CALL_FAILED, 1), (REFUSED, 1), (NOT_JUDGED, 1), (NO_KERNEL, 2)]
+)
 def test_only_replies_are_stale_turns(kind, stale):
     lineage = Lineage()
     lineage.tell(ended(lineage.propose(DRAFT), 1.0))

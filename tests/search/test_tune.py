@@ -1,13 +1,15 @@
 import logging
 import random
 import warnings
+from dataclasses import replace
 
 import optuna
 import pytest
+from optuna.trial import TrialState
 
 from hotloop.core.attempt import Outcome
 from hotloop.core.space import Dimension, Space
-from hotloop.core.verdict import Status
+from hotloop.core.verdict import Evidence, Status
 from hotloop.search.random_search import RandomStrategy
 from hotloop.search.tune import TuneStrategy
 from hotloop.testing.fakes import fake_verdict
@@ -85,3 +87,24 @@ def test_touches_no_global_random_state():
     before = random.getstate()
     tune(TuneStrategy(TILES, 0), 15)
     assert random.getstate() == before
+
+
+def ended_with(kind):
+    """Return the proposals of a search after some points ended so."""
+    strategy = TuneStrategy(TILES, 0)
+    for count in range(40):
+        (proposal,) = strategy.ask(1)
+        latency_ms = tile_latency_ms(proposal.point)
+        if count % 2:
+            verdict = fake_verdict(Status.INCONCLUSIVE, "0" * 16)
+            verdict = replace(verdict, evidence=Evidence(kind=kind, message="no GPU"))
+            strategy.tell(Outcome(proposal_id=proposal.id, verdict=verdict, objective=None))
+        else:
+            verdict = fake_verdict(latency_ms or Status.RUNTIME_ERROR, "0" * 16)
+            strategy.tell(Outcome(proposal_id=proposal.id, verdict=verdict, objective=latency_ms))
+    return [trial.state for trial in strategy._study.get_trials(deepcopy=False)]
+
+
+def test_what_no_machine_could_judge_teaches_nothing():
+    assert ended_with("not_judged").count(TrialState.FAIL) >= 20
+    assert ended_with("ill_conditioned").count(TrialState.FAIL) < 20

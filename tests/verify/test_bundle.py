@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -181,3 +182,10 @@ def test_a_bundle_that_contradicts_itself_cannot_be_made():
         Bundle(problems={"abc": PROBLEM})
     with pytest.raises(ValueError, match="candidate and a tier"):
         Item(problem_id=PROBLEM.id, candidate=candidate())
+
+
+def test_counters_are_read_of_what_beats_its_own_run_and_only_where_they_are_shown():
+    first = Item(problem_id=PROBLEM.id, candidate=candidate(), tier=Tier.FAST)
+    assert first.profile_below_ms > 1e9
+    assert replace(first, incumbent_ms=0.25).profile_below_ms == 0.25
+    assert replace(first, incumbent_ms=0.25, wants_counters=False).profile_below_ms == 0.0

@@ -7,10 +7,11 @@ import pytest
 from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind
 from hotloop.core.verdict import Evidence, Performance, Stage, Status, Tier, Verdict
-from hotloop.errors import Pending, ProblemError, UnsupportedOp
+from hotloop.errors import DeviceLost, Pending, ProblemError, UnsupportedOp
 from hotloop.store.memory import MemoryStore
 from hotloop.testing.fakes import make_spec
-from hotloop.verify.bundle import JudgeError, Verdicts
+from hotloop.verify.bundle import JudgeError, Verdicts, read_verdicts
+from hotloop.verify.bundle_board import Board
 from hotloop.verify.outside import OutsideVerifier, pending_items, take_in
 
 PROBLEM = Problem(name="double", kind=ProblemKind.KERNELBENCH, source="# a reference\n")
@@ -197,3 +198,72 @@ def test_a_machine_at_fault_leaves_the_item_pending(store, candidate_id):
     assert len(store.notes("outside_error")) == len(refused)
     if candidate_id is not None:
         assert verifier.load(PROBLEM) == INFO, "a candidate's error is none of the problem"
+
+
+def not_judged(store):
+    """Return a verdict file in which the machine could judge nothing that the run waits for."""
+    errors = [
+        JudgeError(
+            problem_id=PROBLEM.id,
+            candidate_id=item.candidate.id,
+            error="DeviceLost",
+            message="no GPU",
+            tier=item.tier,
+            asked=item.asked,
+        )
+        for item in pending_items(store)
+    ]
+    return Verdicts(errors=tuple(errors))
+
+
+def refusals(store):
+    return [(note["tier"], note["asked"]) for note in store.notes("outside_error")]
+
+
+def test_each_asking_that_fails_counts_once(loaded):
+    store, verifier = loaded
+    keep(store, candidate())
+    with pytest.raises(Pending):
+        verifier.verify(candidate(), Tier.FAST)
+    first = not_judged(store)
+    assert len(take_in(store, PROBLEM, first).warnings) == 1
+    assert take_in(store, PROBLEM, first).warnings == ()
+    assert refusals(store) == [("fast", 1)]
+    second = not_judged(store)
+    assert "it was asked for 2 times" in take_in(store, PROBLEM, second).warnings[0]
+    for old in (first, second):
+        take_in(store, PROBLEM, old)
+    assert refusals(store) == [("fast", 1), ("fast", 2)]
+    take_in(store, PROBLEM, Verdicts(verdicts=(verdict(),)))
+    assert verifier.verify(candidate(), Tier.FAST).passed
+
+
+def test_what_failed_at_the_fast_tier_is_no_failure_of_the_final_one(loaded):
+    store, verifier = loaded
+    keep(store, candidate())
+    with pytest.raises(Pending):
+        verifier.verify(candidate(), Tier.FAST)
+    failed = not_judged(store)
+    take_in(store, PROBLEM, failed)
+    take_in(store, PROBLEM, Verdicts(verdicts=(verdict(),)))
+    with pytest.raises(Pending):
+        verifier.verify(candidate(), Tier.FINAL)
+    take_in(store, PROBLEM, failed)
+    assert refusals(store) == [("fast", 1)]
+    assert [(item.tier, item.asked) for item in pending_items(store)] == [(Tier.FINAL, 1)]
+    take_in(store, PROBLEM, not_judged(store))
+    assert refusals(store) == [("fast", 1), ("final", 1)]
+
+
+def test_the_judge_says_which_asking_it_could_not_answer(loaded, tmp_path):
+    store, verifier = loaded
+    keep(store, candidate())
+    with pytest.raises(Pending):
+        verifier.verify(candidate(), Tier.FAST)
+    take_in(store, PROBLEM, not_judged(store))
+    (item,) = pending_items(store)
+    board = Board(tmp_path / "verdicts")
+    board.failed(PROBLEM, item, DeviceLost("no GPU"))
+    board.write()
+    (told,) = read_verdicts(tmp_path / "verdicts").errors
+    assert (told.tier, told.asked) == (Tier.FAST, 2)

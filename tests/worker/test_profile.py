@@ -324,6 +324,8 @@ def test_only_a_faster_candidate_is_worth_a_profile(tmp_path):
     assert [profiler.is_best(ms) for ms in (3.0, 4.0, 3.0, 2.9)] == [True, False, False, True]
     known = Profiler(Room(tmp_path), incumbent_ms=2.0)
     assert [known.is_best(ms) for ms in (2.0, 1.9)] == [False, True]
+    known.set_best(5.0)  # of another run, whose best is slower
+    assert [known.is_best(ms) for ms in (5.0, 4.0)] == [False, True]
 
 
 class Unrecordable:

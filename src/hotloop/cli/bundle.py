@@ -18,6 +18,7 @@ from hotloop.store.failure import store_errors
 from hotloop.store.sqlite import JOURNAL_FILE
 from hotloop.verify.bundle import Bundle, Item, Key, write_bundle
 from hotloop.verify.outside import pending_items
+from hotloop.wiring import shows_counters
 
 
 def bundle(
@@ -34,7 +35,7 @@ def bundle(
     told: list[str] = []
     for folder in run_folders(runs):
         with api.load_run(folder) as reader:
-            found = pending_items(reader)
+            found = pending_items(reader, wants_counters=shows_counters(reader.spec()))
             if found:
                 problem = reader.problem()
                 problems[problem.id] = problem

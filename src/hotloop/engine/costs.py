@@ -3,12 +3,16 @@
 The last note of an attempt counts: it has the sum of all sendings of its calls. A call that was cut
 and sent again may have been paid twice; one that was answered and comes from the journal in a later
 session is noted again and counted once. What a source does not say stays unknown: it is never 0.
+
+The call for ideas belongs to no attempt. Its generator notes what each sending cost, once, when it
+ends; those notes are summed here and stand under attempt 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from hotloop.core.attempt import Spent
@@ -19,6 +23,9 @@ from hotloop.core.statistics import median
 KIND = "call_cost"
 """The kind of its notes: `attempt`, `calls`, `tokens`, `usd`, `call_s`; where the attempt's calls
 were sent more than once also `sending`, the last one's part with the same fields."""
+IDEAS_KINDS = ("ideas", "ideas_failed")
+"""Notes on the call for ideas, with `cost`; journals without it charged the call to a draft."""
+IDEAS_ATTEMPT = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +62,17 @@ class CallCosts:
             attempt_id = int(note["attempt"])
             self._spent[attempt_id] = _spent(note)
             self._last[attempt_id] = _spent(note.get("sending", note))
+        self._noted_ideas = self._spent.get(IDEAS_ATTEMPT, Spent())
+        self._spent[IDEAS_ATTEMPT] = self._ideas()
 
     def add(self, attempt_id: int, sending: Spent) -> None:
-        """Write down what an attempt cost, with what it cost before.
+        """Write down what an attempt cost, with what it cost before, and any ideas since.
 
         A crash after the note has the same answer noted again: that adds nothing.
         """
+        self._note_ideas()
+        if not sending.calls:
+            return
         total = sending
         note: dict[str, Any] = {"attempt": attempt_id}
         if attempt_id in self._spent:
@@ -72,9 +84,19 @@ class CallCosts:
         self._spent[attempt_id] = total
         self._last[attempt_id] = sending
 
+    def _note_ideas(self) -> None:
+        spent = self._spent[IDEAS_ATTEMPT] = self._ideas()
+        if spent != self._noted_ideas:
+            self._store.note(KIND, {"attempt": IDEAS_ATTEMPT, **_fields(spent)})
+            self._noted_ideas = spent
+
+    def _ideas(self) -> Spent:
+        notes = [note for kind in IDEAS_KINDS for note in self._store.notes(kind)]
+        return reduce(_sum, (_spent(note["cost"]) for note in notes if "cost" in note), Spent())
+
     @property
     def calls(self) -> int:
-        """Model calls of all attempts."""
+        """Model calls of all attempts, and for ideas."""
         return sum(spent.calls for spent in self._spent.values())
 
     def tokens(self) -> Total:

@@ -2,16 +2,30 @@
 
 Asking such a judge takes no time of this machine. Its verifier notes what it was asked for
 (`outside_wanted`) and what the other machine could not judge (`outside_error`); read here only.
+
+A machine that fails is no fault of the candidate, and may be another one next time: it is asked
+for again. What fails again is gone on without, or one candidate would hold up the whole search; a
+judge of this machine would end the run there, where a person can see to it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from hotloop.core.protocols import Store
-from hotloop.core.verdict import Tier
+from hotloop.core.verdict import Evidence, Stage, Status, Tier, Verdict
+from hotloop.engine.session import Session
 
 WANTED = "outside_wanted"
 ERROR = "outside_error"
 """Fields: `candidate_id`, and `tier` where it is known."""
+
+
+NOT_JUDGED = "not_judged"
+"""Kind of evidence of an attempt that ends so. It says nothing of the kernel."""
+MAX_REFUSALS = 2
+"""How often a candidate may come back from the fast tier without a verdict."""
 
 
 def is_judged_elsewhere(store: Store) -> bool:
@@ -21,7 +35,37 @@ def is_judged_elsewhere(store: Store) -> bool:
 
 def is_refused(store: Store, candidate_id: str, tier: Tier) -> bool:
     """Whether the other machine could not judge a candidate: its verdict may never come."""
-    return any(
-        note.get("candidate_id") == candidate_id and note.get("tier") in (None, tier.value)
-        for note in store.notes(ERROR)
+    return bool(_refusals(store, candidate_id, tier))
+
+
+def given_up(session: Session, candidate_id: str) -> Verdict | None:
+    """Return how an attempt ends whose candidate no machine could judge at the fast tier.
+
+    None while it may still be judged.
+    """
+    refusals = _refusals(session.parts.store, candidate_id, Tier.FAST)
+    if len(refusals) < MAX_REFUSALS:
+        return None
+    policy = session.problem.policy
+    last = refusals[-1]
+    message = f"not judged, tried {len(refusals)} times: {last['error']}: {last['message']}"
+    return Verdict(
+        status=Status.INCONCLUSIVE,
+        stage=Stage.STATIC,
+        message=message,
+        candidate_id=candidate_id,
+        problem_id=session.problem.id,
+        tier=Tier.FAST,
+        device=session.info.device,
+        evidence=Evidence(kind=NOT_JUDGED, message=message),
+        precision_policy=policy.precision,
+        shape_scope=policy.shape_scope,
     )
+
+
+def _refusals(store: Store, candidate_id: str, tier: Tier) -> list[Mapping[str, Any]]:
+    return [
+        note
+        for note in store.notes(ERROR)
+        if note.get("candidate_id") == candidate_id and note.get("tier") in (None, tier.value)
+    ]

@@ -115,12 +115,10 @@ class Meter:
 
     def charge(self, attempt_id: int, spent: Spent) -> list[str]:
         """Write down what an attempt's calls cost; return what the user must know of it, once."""
-        if not spent.calls:
-            return []
         self._costs.add(attempt_id, spent)
         unknown = {
-            "tokens": (self._budget.max_tokens, spent.tokens, "how many tokens it took"),
-            "usd": (self._budget.max_usd, spent.usd, "what it cost"),
+            "tokens": (self._budget.max_tokens, self.spent_tokens(), "how many tokens it took"),
+            "usd": (self._budget.max_usd, self.spent_usd(), "what it cost"),
         }
         warnings = []
         for name, (limit, value, what) in unknown.items():

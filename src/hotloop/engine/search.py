@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine.calls import Call, Calls
 from hotloop.engine.desk import Desk
-from hotloop.engine.elsewhere import is_judged_elsewhere, is_refused
+from hotloop.engine.elsewhere import given_up, is_judged_elsewhere, is_refused
 from hotloop.engine.ending import Ending
 from hotloop.engine.judging import BuildState, await_build, judge
 from hotloop.engine.lanes import Lanes
@@ -127,11 +127,18 @@ class _Search:
                 return
 
     def _judge(self, queued: Queued, *, may_retry: bool) -> None:
-        """Verify and conclude, or set it aside when it is judged elsewhere."""
+        """Verify and conclude, or set it aside when it is judged elsewhere.
+
+        What no machine there could judge is concluded as well, so that the search goes on.
+        """
         self._session.reporter.tell("verifying", attempt=queued.attempt)
         try:
             verdict = judge(self._session, queued.candidate, Tier.FAST, may_retry=may_retry)
         except Pending as exc:
+            unjudged = given_up(self._session, queued.candidate.id)
+            if unjudged is not None:
+                self._conclude(queued, unjudged)
+                return
             self._detail = str(exc)
             self._pipeline.park(queued, exc.waiting)
         else:

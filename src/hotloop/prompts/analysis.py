@@ -5,7 +5,8 @@ where the tree and the known sizes carry it, and an unusual but honest kernel ma
 
 Covered: accesses without a mask where a block does not divide its size, masked loads without
 `other=` that are reduced, accumulators below float32, loops over single elements, TF32 products of
-float32 operands, tiles beyond shared memory, accesses that run along neighbours in no direction.
+float32 operands, tiles beyond shared memory, accesses that run along neighbours in no direction,
+kernels that tune themselves.
 Not covered: block pointers and descriptors (they check bounds themselves), what happens outside of
 kernels.
 """
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 
 from hotloop.core.problem import TensorSpec
 from hotloop.prompts.arithmetic_rules import large_tiles, low_accumulators, low_products
+from hotloop.prompts.autotune_rule import autotuned
 from hotloop.prompts.coalescing_rules import scattered
 from hotloop.prompts.findings import Finding
 from hotloop.prompts.kernel_syntax import read_kernels
@@ -39,7 +41,7 @@ def analyse(
         return ()
     dtypes = {spec.dtype for spec in inputs}
     plain = all(_is_contiguous(spec) for spec in inputs)
-    found: list[Finding] = []
+    found: list[Finding] = autotuned(tree)
     try:
         for kernel in read_kernels(tree, [spec.shape for spec in inputs]):
             found += unmasked(kernel)

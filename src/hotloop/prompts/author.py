@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-from hotloop.core.attempt import FREE_ACTIONS, Action, Proposal, Spent, Written
+from hotloop.core.attempt import FREE_ACTIONS, Action, Proposal, Written
 from hotloop.core.candidate import Candidate
 from hotloop.core.model import CallJournal, Finish, Model, Prompt, Reply
 from hotloop.core.problem import Problem, ProblemInfo
@@ -17,14 +17,14 @@ from hotloop.core.protocols import Store
 from hotloop.core.space import Space
 from hotloop.core.verdict import Evidence
 from hotloop.prompts import render
-from hotloop.prompts.calling import CUT, Answer, Caller, Until, add_spent
+from hotloop.prompts.calling import CUT, Answer, Caller, Until
 from hotloop.prompts.extract import NoCode, extract
 from hotloop.prompts.ideas import IdeaBook, Taken
 from hotloop.prompts.prompt_writer import IDEAS_ATTEMPT, PromptWriter, RenderedPrompt, Wording
 from hotloop.prompts.recall import CALL_FAILED, REFUSED
 from hotloop.prompts.render import Sees
 from hotloop.prompts.said import said_note
-from hotloop.prompts.starting import started, swept
+from hotloop.prompts.starting import without_call
 from hotloop.prompts.untrusted import clean, head_and_tail, one_line
 
 REPLY_LINES, REPLY_CHARS = 240, 12_000
@@ -111,7 +111,7 @@ class ModelGenerator:
             ValueError: a proposal that this generator cannot carry out.
         """
         if not self.needs_call(proposal):
-            return self._without_call(proposal)
+            return without_call(proposal, self._start, self._store)
         try:
             return self._with_call(info, proposal, Until(deadline_s))
         finally:
@@ -131,23 +131,13 @@ class ModelGenerator:
         """Return the prompt that asks for ideas before the first drafts."""
         return self._prompts.ideas_prompt(info)
 
-    def _without_call(self, proposal: Proposal) -> Written:
-        if proposal.action == Action.START and self._start is not None:
-            return started(self._start)
-        if proposal.action == Action.SWEEP:
-            return swept(self._store, proposal)
-        raise ValueError(
-            f"proposal {proposal.id}: expected a sweep, a start where there is one, or an action "
-            f"that asks a model, got {proposal.action!r}"
-        )
-
     def _with_call(self, info: ProblemInfo, proposal: Proposal, until: Until) -> Written:
         sent = self._prompts.sent(proposal)
-        taken = Taken(spent=self._ideas.spent_by(proposal.id))
+        taken = Taken()
         if sent is None and _wants_idea(proposal):
             taken = self._take_idea(info, proposal, until)
         if taken.was_cut or self._is_cut(proposal):
-            return _without_code(CALL_FAILED, CUT, spent=taken.spent)
+            return _without_code(CALL_FAILED, CUT)
         rendered = sent or self._prompts.write(info, proposal, taken.idea)
         answer = self._caller.call(
             rendered.prompt, self._prompts.key(proposal.id), until.remaining_s()
@@ -158,7 +148,7 @@ class ModelGenerator:
             written,
             asked=rendered.asked,
             notes=(*notes, *written.notes),
-            spent=add_spent(taken.spent, answer.spent),
+            spent=answer.spent,
         )
 
     def _take_idea(self, info: ProblemInfo, proposal: Proposal, until: Until) -> Taken:
@@ -210,5 +200,5 @@ def _no_code(found: NoCode, reply: Reply) -> Written:
     return Written(no_code=evidence, notes=(TWICE,) if reply.uncertain else ())
 
 
-def _without_code(kind: str, message: str, *, spent: Spent | None = None) -> Written:
-    return Written(no_code=Evidence(kind=kind, message=message), spent=spent or Spent())
+def _without_code(kind: str, message: str) -> Written:
+    return Written(no_code=Evidence(kind=kind, message=message))

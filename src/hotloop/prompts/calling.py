@@ -117,13 +117,3 @@ class Caller:
         if isinstance(exc, UNPAID):
             return Spent(calls=1, tokens=0, usd=0.0, call_s=seconds)
         return Spent(calls=1, tokens=None, usd=None if self.model.paid else 0.0, call_s=seconds)
-
-
-def add_spent(a: Spent, b: Spent) -> Spent:
-    """Return the sum of two costs; unknown plus anything is unknown."""
-    return Spent(
-        calls=a.calls + b.calls,
-        tokens=add_known(a.tokens, b.tokens),
-        usd=add_known(a.usd, b.usd),
-        call_s=a.call_s + b.call_s,
-    )

@@ -17,7 +17,7 @@ from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.space import Space
 from hotloop.prompts import cuda_source
 from hotloop.prompts.fences import Block, find_blocks
-from hotloop.prompts.patch import PatchError, apply_diff, looks_like_diff
+from hotloop.prompts.patch import PatchError, apply_diff, is_cut_off, looks_like_diff
 from hotloop.prompts.programs import Program, read_program
 from hotloop.prompts.tunables import read_tunables
 from hotloop.prompts.unfenced import find_unfenced, without_prose_end
@@ -89,11 +89,12 @@ def extract(
         return _nothing(NoCodeReason.REASONING_ONLY, told)
     blocks = [b for b in find_blocks(answer) if b.text.strip()][-MAX_BLOCKS:]
     if not blocks:
-        blocks = find_unfenced(answer)
-    found = _from_programs(blocks, language)
+        blocks = _bare_diff(answer) or find_unfenced(answer)
+    diffs = [b for b in blocks if looks_like_diff(b.text)]
+    found = _from_programs([b for b in blocks if b not in diffs], language)
     if isinstance(found, Extracted):
         return found
-    return _from_diff(blocks, answer, parent) or found
+    return _from_diffs(diffs, parent) if diffs else found
 
 
 def _from_programs(blocks: Sequence[Block], language: str) -> Extracted | NoCode:
@@ -196,23 +197,25 @@ def _companions(block: Block, others: Sequence[Block]) -> list[SourceFile]:
     return [SourceFile(path=path, text=_ended(text)) for path, text in found.items()]
 
 
-def _from_diff(
-    blocks: Sequence[Block], answer: str, parent: Candidate | None
-) -> Extracted | NoCode | None:
-    diffs = [b.text for b in blocks if b.language in ("diff", "") and looks_like_diff(b.text)]
-    if not diffs and not blocks and looks_like_diff(answer):
-        diffs = [answer]
-    if not diffs:
-        return None
+def _bare_diff(answer: str) -> list[Block]:
+    is_one = looks_like_diff(answer)
+    return [Block(text=answer, language="diff", path=None, is_closed=True)] if is_one else []
+
+
+def _from_diffs(diffs: Sequence[Block], parent: Candidate | None) -> Extracted | NoCode:
+    """Change the parent by all diffs of a reply, or by none of them."""
     if parent is None:
         told = "expected the whole file, got a diff and no known file to change"
         return _nothing(NoCodeReason.DIFF_WITHOUT_PARENT, told)
+    if not diffs[-1].is_closed and is_cut_off(diffs[-1].text):
+        told = "the reply ended inside its diff; send the whole file"
+        return _nothing(NoCodeReason.DIFF_FAILED, told)
     files = {s.path: s.text for s in parent.sources}
     try:
         for diff in diffs:
-            files = apply_diff(files, parent.entry, diff)
+            files = apply_diff(files, parent.entry, diff.text)
     except PatchError as exc:
-        return _nothing(NoCodeReason.DIFF_FAILED, str(exc))
+        return _nothing(NoCodeReason.DIFF_FAILED, f"{exc}; send the whole file instead of a diff")
     sources = tuple(SourceFile(path=path, text=_ended(text)) for path, text in files.items())
     candidate = Candidate(language=parent.language, sources=sources, entry=parent.entry)
     tunables = read_tunables(candidate.text())

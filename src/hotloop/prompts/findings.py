@@ -11,7 +11,7 @@ class Finding:
 
     rule: str
     """`no_mask`, `no_other`, `accumulator`, `serial_loop`, `dot_precision`, `shared_memory`,
-    `uncoalesced`."""
+    `uncoalesced`, `autotune`."""
     line: int
     """In the file, from 1."""
     message: str

@@ -2,8 +2,8 @@
 
 Ideas and what they cost are a note of the store, so that a run that goes on has the same ones and
 pays once; a try that failed is another, so that it is paid for on the books and not repeated for
-ever. The call belongs to no attempt. Drafts never wait for it longer than for half of the time that
-they have, and go on without an idea where there is none.
+ever. The call belongs to no attempt, and no draft is charged for it. Drafts never wait for it
+longer than for half of the time that they have, and go on without an idea where there is none.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from hotloop.core.attempt import Spent
 from hotloop.core.model import CallKey, Finish, Prompt, Reply
 from hotloop.core.protocols import Store
-from hotloop.core.record import from_json, to_json
+from hotloop.core.record import to_json
 from hotloop.errors import HotloopError
-from hotloop.prompts.calling import Answer, Caller, Until, add_spent
+from hotloop.prompts.calling import Answer, Caller, Until
 from hotloop.prompts.render import parse_ideas
 
 NOTE = "ideas"
 """Ends the asking: the ideas, or why there will be none."""
 FAILED_NOTE = "ideas_failed"
-"""A call that gave none; `was_cut` where its draft gave it up, which is no failure of the call."""
+"""A call that gave none; `was_cut` where its draft gave it up, which is no failure of the call.
+Both kinds have `cost`, that of this one sending."""
 MAX_FAILED_TRIES = 2
 """A session makes one try; after as many the run goes on without ideas."""
 SHARE_OF_DEADLINE = 0.5
@@ -39,8 +39,6 @@ class Taken:
     idea: str | None = None
     note: str = ""
     """Why it has none."""
-    spent: Spent = Spent()
-    """What the call cost, for the draft that made it."""
     was_cut: bool = False
     """The draft was given up while it waited."""
 
@@ -74,20 +72,12 @@ class IdeaBook:
         failed = store.notes(FAILED_NOTE)
         self._known = _from_note(noted[-1]) if noted else None
         self._failed_tries = sum(not note["was_cut"] for note in failed)
-        self._spent: dict[int, Spent] = {}
-        for note in (*failed, *noted):
-            self._add_spent(int(note["attempt"]), from_json(Spent, note["spent"]))
 
     def known(self, index: int) -> str | None:
         """Return an idea without asking for it; None where it is not known."""
         with self._mutex:
             ideas = self._known.ideas if self._known else ()
         return ideas[index] if 0 <= index < len(ideas) else None
-
-    def spent_by(self, proposal_id: int) -> Spent:
-        """Return what the calls for ideas that this draft made have cost."""
-        with self._mutex:
-            return self._spent.get(proposal_id, Spent())
 
     def cancel(self, proposal_id: int) -> None:
         """Give up the call if this draft makes it; another draft then makes it anew."""
@@ -122,18 +112,17 @@ class IdeaBook:
         while not is_cut():
             with self._mutex:
                 if self._known is not None:
-                    return _taken(self._known, index, self._spent.get(proposal_id, Spent()))
+                    return _taken(self._known, index)
                 leads = self._round is None
                 current = self._round = self._round or _Round(proposal_id)
             if leads:
                 if self._lead(current, prompt, until).was_cut:
-                    return Taken(spent=self.spent_by(proposal_id), was_cut=True)
+                    return Taken(was_cut=True)
             elif not _wait(current, until, is_cut):
-                spent = self.spent_by(proposal_id)
-                return Taken(note=TOO_LONG, spent=spent, was_cut=is_cut())
+                return Taken(note=TOO_LONG, was_cut=is_cut())
             elif current.error is not None:
                 raise current.error
-        return Taken(spent=self.spent_by(proposal_id), was_cut=True)
+        return Taken(was_cut=True)
 
     def _lead(self, current: _Round, prompt: Callable[[], Prompt], until: Until) -> Answer:
         known: _Known | None = None
@@ -152,9 +141,7 @@ class IdeaBook:
 
     def _settle(self, answer: Answer, leader: int) -> _Known | None:
         """Write down what came of a call; return None where another draft asks again."""
-        with self._mutex:
-            self._add_spent(leader, answer.spent)
-        paid = {"attempt": leader, "spent": to_json(answer.spent)}
+        paid = {"attempt": leader, "cost": to_json(answer.spent)}
         if answer.was_cut:
             self._store.note(FAILED_NOTE, {**paid, "missing": answer.failure, "was_cut": True})
             return None
@@ -169,9 +156,6 @@ class IdeaBook:
         self._store.note(NOTE, {**paid, "ideas": ideas, "missing": missing})
         return _Known(ideas=ideas, missing=missing)
 
-    def _add_spent(self, proposal_id: int, spent: Spent) -> None:
-        self._spent[proposal_id] = add_spent(self._spent.get(proposal_id, Spent()), spent)
-
 
 def _read(reply: Reply) -> tuple[tuple[str, ...], str]:
     if reply.finish is Finish.REFUSAL:
@@ -180,11 +164,11 @@ def _read(reply: Reply) -> tuple[tuple[str, ...], str]:
     return ideas, "" if ideas else "the reply with the ideas held no numbered list"
 
 
-def _taken(known: _Known, index: int, spent: Spent) -> Taken:
+def _taken(known: _Known, index: int) -> Taken:
     if 0 <= index < len(known.ideas):
-        return Taken(idea=known.ideas[index], spent=spent)
+        return Taken(idea=known.ideas[index])
     missing = known.missing or f"idea {index + 1} of {len(known.ideas)} does not exist"
-    return Taken(note=f"no idea: {missing}", spent=spent)
+    return Taken(note=f"no idea: {missing}")
 
 
 def _wait(current: _Round, until: Until, is_cut: Callable[[], bool]) -> bool:

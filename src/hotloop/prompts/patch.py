@@ -75,6 +75,12 @@ def read_hunks(text: str) -> list[Hunk]:
     return [hunk for hunk in hunks if hunk.lines]
 
 
+def is_cut_off(diff: str) -> bool:
+    """Whether the last hunk has fewer old lines than its header states."""
+    hunks = read_hunks(diff)
+    return bool(hunks) and len(hunks[-1].old) < hunks[-1].count
+
+
 def apply_diff(files: Mapping[str, str], entry: str, diff: str) -> dict[str, str]:
     """Return the files after a diff. Hunks without a known file name change `entry`.
 
@@ -85,7 +91,7 @@ def apply_diff(files: Mapping[str, str], entry: str, diff: str) -> dict[str, str
     if not hunks:
         raise PatchError("expected at least one hunk that starts with `@@`, found none")
     if len(hunks) > MAX_HUNKS:
-        raise PatchError(f"expected at most {MAX_HUNKS} hunks, got {len(hunks)}; send the file")
+        raise PatchError(f"expected at most {MAX_HUNKS} hunks, got {len(hunks)}")
     changed = {path: text.split("\n") for path, text in files.items()}
     shift: dict[str, int] = {}
     for number, hunk in enumerate(hunks, 1):

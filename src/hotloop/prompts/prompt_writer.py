@@ -26,6 +26,10 @@ from hotloop.prompts.task import Task
 
 NOTE = "asked"
 """Kind of the note that says what an attempt was asked: {"attempt": id, "asked": Asked}."""
+DIFF_LINES = 250
+"""A kernel longer than this may be changed by a diff. Shorter ones are written out whole: that
+costs little, and a diff can fail to fit."""
+_DIFF_FAILED = frozenset({"diff_failed", "diff_without_parent"})
 IDEAS_ATTEMPT = 0
 """The attempt in the key of the call for ideas; proposals count from 1."""
 
@@ -129,6 +133,7 @@ class PromptWriter:
             memory = self._shown_memory(recall, task.info)
             return render.first_prompt(task, idea=idea, memory=memory, lapse=lapse)
         context = replace(self._context(task, subject, recall), lapse=lapse)
+        context = replace(context, wants_diff=_may_be_diff(context))
         if sees is Sees.CODE:  # which template it is would tell the verdict
             return render.repair_prompt(task, context)
         if proposal.action == Action.REGENERATE:
@@ -166,6 +171,15 @@ class PromptWriter:
     def _asked_with(self, prompt: Prompt, *, template: str, digest: str) -> Asked:
         sees = self._wording.sees.name.lower()
         return Asked(template=template, template_digest=digest, prompt_id=prompt.id, sees=sees)
+
+
+def _may_be_diff(context: Context) -> bool:
+    """Whether a change may come as a diff: of a long kernel, and not after a diff that failed."""
+    candidate, lapse = context.judged.candidate, context.lapse
+    if candidate is None or sum(s.text.count("\n") for s in candidate.sources) <= DIFF_LINES:
+        return False
+    evidence = lapse.evidence if lapse is not None else None
+    return evidence is None or evidence.details.get("reason") not in _DIFF_FAILED
 
 
 def _message(text: str) -> Prompt:

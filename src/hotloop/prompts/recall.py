@@ -25,8 +25,10 @@ from hotloop.prompts.untrusted import one_line
 
 CALL_FAILED = "call_failed"
 REFUSED = "refused"
-NO_TRIES = frozenset({CALL_FAILED, REFUSED})
-"""Kinds of evidence of attempts in which no kernel was tried."""
+NOT_JUDGED = "not_judged"
+NO_TRIES = frozenset({CALL_FAILED, REFUSED, NOT_JUDGED})
+"""Kinds of evidence of attempts in which no kernel was tried: a call that failed by itself, and a
+kernel that no machine could judge."""
 REASON_CHARS = 80
 
 _FAILED: Mapping[Status, str] = {
@@ -75,7 +77,8 @@ class Recall:
 
         None when none of them has a candidate and a verdict.
         """
-        return next((a for a in self._line(attempt_id) if a.candidate_id and a.verdict), None)
+        line = (a for a in self._line(attempt_id) if a.candidate_id and a.verdict)
+        return next((a for a in line if not _is_no_try(a)), None)
 
     def lapse(self, attempt_id: int) -> Verdict | None:
         """Return the verdict on a reply without a kernel, if that is what this attempt was."""
@@ -233,8 +236,8 @@ class Recall:
 def _is_no_try(attempt: Attempt) -> bool:
     verdict = attempt.verdict
     evidence = verdict.evidence if verdict is not None else None
-    is_no_code = verdict is not None and verdict.status is Status.NO_CODE
-    return is_no_code and evidence is not None and evidence.kind in NO_TRIES
+    may_be = verdict is not None and verdict.status in (Status.NO_CODE, Status.INCONCLUSIVE)
+    return may_be and evidence is not None and evidence.kind in NO_TRIES
 
 
 def _sweep_entry(members: list[Attempt], wins: frozenset[int]) -> Entry:

@@ -27,9 +27,12 @@ calls depends on the machine, and a recording finds a call by its number."""
 NOT_MENDABLE = frozenset({Status.INCONCLUSIVE, Status.COMPILED_ONLY})
 """Neither passed nor the kernel's fault: there is nothing to repair."""
 
-NO_TRIES = frozenset({"call_failed", "refused"})
-"""Kinds of evidence of a call that brought no kernel for reasons of its own: it says nothing about
-the design, so it is neither repaired nor counted. The purpose may get another call."""
+NO_TRIES = frozenset({"call_failed", "refused", "not_judged"})
+"""Kinds of evidence of a call that brought no kernel for reasons of its own, or one that no machine
+could judge: it says nothing about the design, so it is neither repaired nor counted. The purpose
+may get another call."""
+
+_WITHOUT_TRY = frozenset({Status.NO_CODE, Status.INCONCLUSIVE})
 
 LAPSES = 3
 """Calls for one purpose that may end so before it is left: some prompts are refused each time."""
@@ -76,8 +79,8 @@ class Station:
 
     @property
     def is_no_try(self) -> bool:
-        """Whether its call failed by itself: no kernel was tried."""
-        return self.status is Status.NO_CODE and self.evidence_kind in NO_TRIES
+        """Whether its call failed by itself or nobody could judge its kernel: none was tried."""
+        return self.status in _WITHOUT_TRY and self.evidence_kind in NO_TRIES
 
     @property
     def is_mended(self) -> bool:

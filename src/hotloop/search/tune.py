@@ -20,7 +20,9 @@ from optuna.trial import Trial, TrialState, create_trial
 
 from hotloop.core.attempt import Attempt, Outcome, Proposal
 from hotloop.core.space import Dimension, Point, Scalar, Space
+from hotloop.core.verdict import Status, Verdict
 from hotloop.search.ledger import Ledger
+from hotloop.search.lineage import NO_TRIES
 from hotloop.search.points import neighbours, point_key
 
 PENALTY = 1e9
@@ -74,14 +76,19 @@ class TuneStrategy:
         point = self._ledger.settle(outcome.proposal_id)
         if point is None:
             return
-        value = self._weigh(point, outcome.objective)
-        self._study.tell(self._trials.pop(outcome.proposal_id), value)
+        trial = self._trials.pop(outcome.proposal_id)
+        if _says_nothing(outcome.verdict):
+            self._study.tell(trial, state=TrialState.FAIL)  # left out of the model
+            return
+        self._study.tell(trial, self._weigh(point, outcome.objective))
 
     def restore(self, attempts: Sequence[Attempt]) -> None:
         """Learn from the concluded attempts of an earlier session and reopen the pending ones."""
         for attempt, point in self._ledger.restore(attempts):
             if attempt.verdict is None:
                 self._trials[attempt.id] = self._fixed_trial(point)
+                continue
+            if _says_nothing(attempt.verdict):
                 continue
             value = self._weigh(point, attempt.objective)
             self._study.add_trial(
@@ -158,6 +165,12 @@ class TuneStrategy:
         if self._best is None or ranked < (self._best[0], point_key(self._best[1])):
             self._best = (objective, point)
         return objective
+
+
+def _says_nothing(verdict: Verdict) -> bool:
+    """Whether no machine could judge the point."""
+    is_inconclusive = verdict.status is Status.INCONCLUSIVE
+    return is_inconclusive and verdict.evidence is not None and verdict.evidence.kind in NO_TRIES
 
 
 def _new_study(seed: int) -> optuna.Study:

@@ -34,6 +34,9 @@ _KINDS = {
     _VERDICTS: "a verdict file (hotloop judge writes one)",
 }
 
+ANY_TIME_MS = 1e12
+"""Longer than any kernel that is judged."""
+
 T = TypeVar("T")
 Key = tuple[str, str | None, Tier | None]
 
@@ -49,10 +52,22 @@ class Item:
     """None exactly when there is no candidate."""
     incumbent_ms: float | None = None
     """Best fast time of the run so far: slower candidates need no hardware counters."""
+    asked: int = 1
+    """How often it was asked for, this time included: more than once where the other machine could
+    not judge it."""
+    wants_counters: bool = True
+    """False where the run's prompts never show any."""
 
     def __post_init__(self) -> None:
         if (self.candidate is None) != (self.tier is None):
             raise ValueError("expected a candidate and a tier, or neither")
+
+    @property
+    def profile_below_ms(self) -> float:
+        """Counters are read of a candidate that is faster than this, in milliseconds."""
+        if not self.wants_counters:
+            return 0.0
+        return ANY_TIME_MS if self.incumbent_ms is None else self.incumbent_ms
 
     @property
     def key(self) -> Key:
@@ -86,6 +101,10 @@ class JudgeError:
     error: str
     """Name of a class in `hotloop.errors`."""
     message: str
+    tier: Tier | None = None
+    """At which the candidate could not be judged; None where that is not known."""
+    asked: int = 1
+    """`Item.asked` of what could not be judged."""
 
     @property
     def problem_error(self) -> type[ProblemError] | None:
@@ -113,11 +132,7 @@ def write_bundle(path: Path, bundle: Bundle) -> None:
     """
     records = [{"problem_id": p.id, "problem": to_json(p)} for p in bundle.problems.values()]
     records += [_item_record(item) for item in bundle.items]
-    head = {
-        _BUNDLE: BUNDLE_VERSION,
-        "problem": len(bundle.problems),
-        "item": len(bundle.items),
-    }
+    head = {_BUNDLE: BUNDLE_VERSION, "problem": len(bundle.problems), "item": len(bundle.items)}
     _write(path, [head, *records])
 
 

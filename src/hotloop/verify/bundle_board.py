@@ -6,11 +6,10 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.verdict import Verdict
 from hotloop.errors import HotloopError
-from hotloop.verify.bundle import Bundle, JudgeError, Key, Verdicts, write_verdicts
+from hotloop.verify.bundle import Bundle, Item, JudgeError, Key, Verdicts, write_verdicts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +52,10 @@ class Board:
             self._verdicts[(verdict.problem_id, verdict.candidate_id, verdict.tier)] = verdict
             self._is_new = True
 
-    def failed(self, problem: Problem, candidate: Candidate | None, exc: HotloopError) -> None:
-        """Keep why there is no info, or no verdict."""
+    def failed(self, problem: Problem, item: Item | None, exc: HotloopError) -> None:
+        """Keep why there is no info, or no verdict on an item's candidate."""
         with self._lock:
+            candidate = None if item is None else item.candidate
             candidate_id = None if candidate is None else candidate.id
             if candidate is None and problem.id in self._infos:
                 return  # another GPU could load it
@@ -64,6 +64,8 @@ class Board:
                 candidate_id=candidate_id,
                 error=type(exc).__name__,
                 message=str(exc),
+                tier=None if item is None else item.tier,
+                asked=1 if item is None else item.asked,
             )
             self._is_new = True
 

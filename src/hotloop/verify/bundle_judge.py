@@ -157,9 +157,7 @@ class Seat:
     def _load(self, group: Group) -> bool:
         problem, began = group.problem, time.monotonic()
         try:
-            info = self._twice(
-                lambda: self._verifier.load(problem, incumbent_ms=group.incumbent_ms)
-            )
+            info = self._twice(lambda: self._verifier.load(problem))
         except HotloopError as exc:
             if not self._is_stopped:
                 self._load_failed(group, exc)
@@ -205,17 +203,21 @@ class Seat:
         began = time.monotonic()
         what = f"{problem.name} {candidate.id} {tier.value}"
         try:
-            verdict = self._twice(lambda: self._verify(group, candidate, tier))
+            verdict = self._twice(
+                lambda: self._verify(group, candidate, tier, item.profile_below_ms)
+            )
         except HotloopError as exc:
             if not self._is_stopped:
-                self._board.failed(problem, candidate, exc)
+                self._board.failed(problem, item, exc)
                 self._say(what, f"not judged: {type(exc).__name__}: {exc}", began)
             return
         self._plan.took(tier, time.monotonic() - began)
         self._board.judged_one(verdict)
         self._say(what, verdict.status.value, began)
 
-    def _verify(self, group: Group, candidate: Candidate, tier: Tier) -> Verdict:
+    def _verify(
+        self, group: Group, candidate: Candidate, tier: Tier, profile_below_ms: float
+    ) -> Verdict:
         """Verify; on a fresh judge where the last one was dropped.
 
         Raises:
@@ -225,9 +227,9 @@ class Seat:
         """
         try:
             if not self._has_problem:
-                self._verifier.load(group.problem, incumbent_ms=group.incumbent_ms)
+                self._verifier.load(group.problem)
                 self._has_problem = True
-            return self._verifier.verify(candidate, tier)
+            return self._verifier.verify(candidate, tier, profile_below_ms=profile_below_ms)
         except ProblemError as exc:
             self._renew()
             raise InfraError(

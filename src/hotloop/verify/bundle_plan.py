@@ -36,7 +36,6 @@ class Group:
 
     problem: Problem
     waiting: deque[Item]
-    incumbent_ms: float | None
     is_load_only: bool
     judges: int = 0
     """GPUs that load it or have it loaded."""
@@ -212,12 +211,10 @@ def _groups_of(bundle: Bundle) -> list[Group]:
         if not unique:
             continue
         items.sort(key=lambda item: item.tier is Tier.FINAL)
-        times = [item.incumbent_ms for item in unique.values() if item.incumbent_ms is not None]
         groups.append(
             Group(
                 problem=problem,
                 waiting=deque(items),
-                incumbent_ms=min(times, default=None),
                 is_load_only=not items,
             )
         )

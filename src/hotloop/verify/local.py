@@ -111,14 +111,27 @@ class LocalVerifier:
         if self._static(candidate, Tier.FAST) is None:
             self._ask("build", {"candidate": to_json(candidate)}, BUILD_S)
 
-    def verify(self, candidate: Candidate, tier: Tier) -> Verdict:
-        """Run the ladder: static rules here, the rest in the judge."""
+    def verify(
+        self, candidate: Candidate, tier: Tier, *, profile_below_ms: float | None = None
+    ) -> Verdict:
+        """Run the ladder: static rules here, the rest in the judge.
+
+        Args:
+            candidate: what to judge.
+            tier: how thoroughly.
+            profile_below_ms: read its hardware counters if it is faster than this; None: than all
+                that this verifier judged before.
+        """
         rejected = self._static(candidate, tier)
         if rejected is not None:
             return rejected
         if self._judge is None and self._problem is not None:
             self.load(self._problem)  # the last one was dropped
-        params = {"candidate": to_json(candidate), "tier": tier.value}
+        params = {
+            "candidate": to_json(candidate),
+            "tier": tier.value,
+            "profile_below_ms": profile_below_ms,
+        }
         verdict = from_json(Verdict, self._ask("verify", params, VERIFY_S))
         if tier is Tier.FAST and verdict.performance is not None:
             best_ms = self._incumbent_ms or verdict.performance.latency_ms

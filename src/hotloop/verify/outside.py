@@ -9,6 +9,7 @@ Notes: `outside_wanted`, `outside_info`, `outside_verdict`, `outside_error`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -152,13 +153,22 @@ class RunRecords(Protocol):
     def candidate(self, candidate_id: str) -> Candidate: ...  # noqa: D102
 
 
-def pending_items(reader: RunRecords) -> list[Item]:
-    """Return what a run wants judged elsewhere and has no answer to, oldest first."""
+def pending_items(reader: RunRecords, *, wants_counters: bool = True) -> list[Item]:
+    """Return what a run wants judged elsewhere and has no answer to, oldest first.
+
+    Args:
+        reader: the run.
+        wants_counters: whether its prompts show hardware counters.
+    """
     problem_id = reader.problem().id
     answered = _wishes(reader.notes(VERDICT))
     if reader.notes(INFO) or _load_errors(reader.notes(ERROR)):
         answered.add((None, None))
-    incumbent_ms = _best_ms(reader.attempts())
+    attempts = reader.attempts()
+    incumbent_ms = _best_ms(attempts)
+    # An attempt may have ended without the answer: it was given up, or judged here after all.
+    answered |= {(a.candidate_id, Tier.FAST.value) for a in attempts if a.verdict is not None}
+    refusals = _refusals(reader.notes(ERROR))
     wanted = dict.fromkeys((n["candidate_id"], n["tier"]) for n in reader.notes(WANTED))
     return [
         Item(
@@ -166,6 +176,8 @@ def pending_items(reader: RunRecords) -> list[Item]:
             candidate=None if candidate_id is None else reader.candidate(candidate_id),
             tier=None if tier is None else Tier(tier),
             incumbent_ms=incumbent_ms,
+            wants_counters=wants_counters,
+            asked=1 + refusals[candidate_id, tier],
         )
         for candidate_id, tier in wanted
         if (candidate_id, tier) not in answered
@@ -181,7 +193,7 @@ class _Known:
         self.has_info = bool(store.notes(INFO))
         errors = store.notes(ERROR)
         self._has_error = bool(_load_errors(errors))
-        self._refused = {note["candidate_id"] for note in errors}
+        self._refusals = _refusals(errors)
         self._warned = {note.get("message") for note in store.notes("warning")}
 
     def add_error(self, store: Store, error: JudgeError) -> bool:
@@ -193,16 +205,34 @@ class _Known:
 
     def warn(self, store: Store, error: JudgeError) -> str | None:
         what = f"candidate {error.candidate_id}" if error.candidate_id else "the problem"
-        message = f"not judged elsewhere: {what}: {error.error}: {error.message}; it stays pending"
-        asked = {candidate for candidate, _ in self.wanted if candidate is not None}
-        if error.candidate_id in asked - self._refused:
-            store.note(ERROR, to_json(error))  # the final tier may go on without it
-            self._refused.add(error.candidate_id)
+        so = "it stays pending" if error.asked == 1 else f"it was asked for {error.asked} times"
+        message = f"not judged elsewhere: {what}: {error.error}: {error.message}; {so}"
+        wish = self._refused_wish(error)
+        if wish is not None:
+            # How often decides whether it is asked for again, or gone on without.
+            store.note(ERROR, {**to_json(error), "tier": wish[1]})
+            self._refusals[wish] += 1
         if message in self._warned:
             return None
         store.note("warning", {"message": message})
         self._warned.add(message)
         return message
+
+    def _refused_wish(self, error: JudgeError) -> Wish | None:
+        """Return which wish an error answers; None where none, or where it is known already.
+
+        The same file may come twice: an error counts only for the asking that it is of.
+        """
+        for wish in sorted(w for w in self.wanted - self.answered if w[0] is not None):
+            is_tier = error.tier is None or error.tier.value == wish[1]
+            if wish[0] == error.candidate_id and is_tier:
+                return wish if error.asked > self._refusals[wish] else None
+        return None
+
+
+def _refusals(notes: Sequence[Mapping[str, Any]]) -> Counter[Wish]:
+    """Count how often each candidate could not be judged, by the tier asked for."""
+    return Counter((note["candidate_id"], note.get("tier")) for note in notes)
 
 
 def _load_errors(notes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
