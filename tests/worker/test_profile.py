@@ -336,7 +336,7 @@ class Unrecordable:
 
     def record(self):
         self.asked += 1
-        return {"refused": "a pointer argument is a list, not a tensor"}
+        return {"refused": "a pointer argument is a list, not a tensor"}, []
 
 
 class Broken(Unrecordable):

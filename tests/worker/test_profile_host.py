@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from hotloop.worker.recording import Buffer, Launch, Literal, Pointer, Recording
+from hotloop.worker.tables import PIECE_BYTES, Tables, TableWriter
 
 DRIVER = r"""
 #include <stdio.h>
@@ -38,6 +39,9 @@ int cuIpcOpenMemHandle_v2(u64 *p, struct { char b[64]; } h, unsigned f) {
     return getenv("FAKE_NO_IPC") ? 201 : 0;
 }
 int cuIpcCloseMemHandle(u64 p) { memset(judge, 0, sizeof judge); note("closed"); return 0; }
+int cuMemcpyHtoD_v2(u64 to, const void *from, size_t n) {
+    memcpy((void *)to, from, n); return 0;
+}
 int cuMemcpyDtoD_v2(u64 to, u64 from, size_t n) { memcpy((void *)to, (void *)from, n); return 0; }
 int cuModuleLoadData(void **m, const void *code) { *m = judge; return 0; }
 int cuModuleGetFunction(void **f, void *m, const char *name) {
@@ -73,6 +77,23 @@ def recording(function="scale"):
     launch = Launch("0" * 64, function, (5, 1, 1), (64, 1, 1), 1, 0, False, False, parameters)
     buffers = (Buffer("state", 4096), Buffer("set", 2048), Buffer(None, 64))
     return Recording(buffers, (launch,), (), {"0" * 64: b"code"})
+
+
+def with_table(table_bytes, place=0):
+    """Return a recording whose kernel reads the last byte of a table instead of an input."""
+    parameters = (Pointer(2, table_bytes - 1), Pointer(1, 0), Literal("07000000"))
+    launch = Launch("0" * 64, "look_up", (1, 1, 1), (64, 1, 1), 1, 0, False, False, parameters)
+    buffers = (Buffer("state", 4096), Buffer("set", 2048), Buffer(None, table_bytes, place))
+    return Recording(buffers, (launch,), (), {"0" * 64: b"code"})
+
+
+def write_tables(path, *pieces):
+    writer = TableWriter()
+    writer.add(pieces)
+    tables = Tables.take([writer.seal()])
+    tables.copy_to(path)
+    tables.close()
+    return {"tables": str(path)}
 
 
 def watch(tmp_path, driver, answer, **env):
@@ -116,3 +137,26 @@ def test_what_it_cannot_launch_ends_it_with_words(tmp_path, driver, answer, word
     assert words in done.stderr
     assert "launched" not in done.stdout
     assert all("grid" not in line for line in log)
+
+
+def test_a_table_of_many_mebibytes_is_there_when_the_kernel_looks_it_up(tmp_path, driver):
+    size = PIECE_BYTES + 12345
+    beside = write_tables(tmp_path / "tables", b"ab", bytes(size - 1), b"\x63", b"zz")
+    done, log = watch(tmp_path, driver, with_table(size, place=2).to_answer() | beside)
+    assert done.returncode == 0, done.stderr
+    assert log[-1] == "look_up grid 1 reads 99 scratch 42 factor 7"
+
+
+def test_tables_that_are_missing_or_too_short_or_a_link_are_not_launched(tmp_path, driver):
+    answer = with_table(100, place=1).to_answer()
+    short = write_tables(tmp_path / "short", bytes(100))
+    (tmp_path / "link").symlink_to(tmp_path / "short")
+    for beside, words in [
+        ({}, "a table of 100 bytes at 1 is outside of the 0 bytes"),
+        (short, "a table of 100 bytes at 1 is outside of the 100 bytes"),
+        ({"tables": str(tmp_path / "link")}, "symbolic links"),
+    ]:
+        done, log = watch(tmp_path, driver, answer | beside)
+        assert done.returncode != 0
+        assert words in done.stderr
+        assert all("grid" not in line for line in log)

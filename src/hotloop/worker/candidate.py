@@ -88,6 +88,9 @@ class CandidateHost(Host):
             outputs = self.forward(0)
             torch.cuda.synchronize()
             recording = recorder.finish(outputs)
+            tables = recorder.take_tables()
+            if tables is not None:
+                self.sent.append(tables)
         except UnreplayableError as exc:
             return {"refused": str(exc)}
         finally:

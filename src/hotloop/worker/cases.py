@@ -2,20 +2,28 @@
 
 A case is one value profile with one secret seed. Bounds (a few numbers and one value a tile) are
 computed once at set-up; the inputs and goldens themselves are kept while they fit in a share of the
-device's memory and drawn again from the seed when they do not.
+device's memory and drawn again from the seed when they do not. Where memory runs out while inputs
+are drawn or a golden is evaluated, everything kept is freed and it is done once more.
 """
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import torch
 
 from hotloop.errors import ProblemError
 from hotloop.worker.compare import Bound, make_bound, reseeded
+from hotloop.worker.memory import describe_memory, ran_out, release_memory
+from hotloop.worker.module_runner import tensors_of
+from hotloop.worker.pieces import all_finite
 from hotloop.worker.reference import Draw, Reference
+
+T = TypeVar("T")
 
 MAX_CONDITIONING = 0.10
 """Envelope error over golden maximum beyond which the gate says nothing."""
@@ -42,21 +50,28 @@ class CaseBook:
     workload: str
     cases: list[Case] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    free_others: Callable[[], None] = lambda: None
+    """Frees what is kept in other books; called where memory runs out."""
 
     def add(self, profile: str, seed: int, *, cache_bytes: int) -> int:
         """Add a case, or note why its profile is void. Returns the bytes it keeps.
 
         Raises:
-            ProblemError: the shipped profile itself is broken.
+            ProblemError: the shipped profile itself is broken, or it does not fit.
         """
-        return self.add_draw(self.reference.draw(seed, profile), cache_bytes=cache_bytes)
+        return self._with_room(
+            profile, lambda: self._add(self.reference.draw(seed, profile), cache_bytes)
+        )
 
     def add_draw(self, draw: Draw, *, cache_bytes: int = 0) -> int:
         """Add a case for inputs that are drawn already. Returns the bytes it keeps.
 
         Raises:
-            ProblemError: it is the first case and its gate would say nothing.
+            ProblemError: it is the first case and its gate would say nothing, or it does not fit.
         """
+        return self._with_room(draw.profile, lambda: self._add(draw, cache_bytes))
+
+    def _add(self, draw: Draw, cache_bytes: int) -> int:
         goldens = self.reference.golden(draw)
         reason = self._void_reason(goldens)
         if reason is None:
@@ -73,9 +88,12 @@ class CaseBook:
         return size if case.kept is not None else 0
 
     def add_like(self, known: Case, seed: int) -> None:
-        """Add a case of a known one's profile with another seed; its envelope is taken over."""
-        draw = self.reference.draw(seed, known.profile)
-        goldens = self.reference.golden(draw)
+        """Add a case of a known one's profile with another seed; its envelope is taken over.
+
+        Raises:
+            ProblemError: it does not fit.
+        """
+        draw, goldens = self._evaluate(seed, known.profile)
         reason = self._void_reason(goldens)
         if reason is not None:
             self.notes.append(f"a draw of profile {known.profile!r} left out: {reason}")
@@ -84,14 +102,66 @@ class CaseBook:
         self.cases.append(Case(self.workload, known.profile, seed, bounds, (draw, goldens)))
 
     def materialise(self, case: Case) -> tuple[Draw, tuple[torch.Tensor, ...]]:
-        """Return the inputs and goldens of a case, drawn again if they were not kept."""
+        """Return the inputs and goldens of a case, drawn again if they were not kept.
+
+        Raises:
+            ProblemError: it does not fit.
+        """
         if case.kept is not None:
             return case.kept
-        draw = self.reference.draw(case.seed, case.profile)
-        return draw, self.reference.golden(draw)
+        return self._evaluate(case.seed, case.profile)
+
+    def draw_of(self, case: Case) -> Draw:
+        """Return the inputs of a case; evaluates no golden."""
+        if case.kept is not None:
+            return case.kept[0]
+        return self.reference.draw(case.seed, case.profile)
+
+    def kept_bytes(self) -> int:
+        """Return the memory that this book's cases keep."""
+        return sum(kept_bytes(*case.kept) for case in self.cases if case.kept is not None)
+
+    def forget(self) -> None:
+        """Keep no inputs and goldens; they are drawn again from the seeds where they are needed."""
+        for case in self.cases:
+            case.kept = None
 
     def __iter__(self) -> Iterator[Case]:
         return iter(self.cases)
+
+    def _evaluate(self, seed: int, profile: str) -> tuple[Draw, tuple[torch.Tensor, ...]]:
+        def evaluate() -> tuple[Draw, tuple[torch.Tensor, ...]]:
+            draw = self.reference.draw(seed, profile)
+            return draw, self.reference.golden(draw)
+
+        return self._with_room(profile, evaluate)
+
+    def _with_room(self, profile: str, work: Callable[[], T]) -> T:
+        """Return what `work` returns; where memory runs out, free all that is kept, try once more.
+
+        Raises:
+            ProblemError: it does not fit then either.
+        """
+        try:
+            return work()
+        except Exception as exc:  # noqa: BLE001  the problem's code may have wrapped it
+            if not ran_out(exc):
+                raise
+        # Out of the handler: the exception's frames hold what the failed try had made.
+        self.forget()
+        self.free_others()
+        gc.collect()
+        release_memory()
+        try:
+            return work()
+        except Exception as exc:  # noqa: BLE001
+            if not ran_out(exc):
+                raise
+            raise ProblemError(
+                f"the golden of {self.reference.loaded.problem.name!r} on {profile!r} inputs does "
+                "not fit on the device, not even after all that is kept was freed: "
+                f"{describe_memory(self.reference.device)}; use smaller sizes"
+            ) from None
 
     def _bounds(self, draw: Draw, goldens: Sequence[torch.Tensor]) -> tuple[Bound, ...]:
         members = self.reference.envelope(draw)
@@ -106,7 +176,7 @@ class CaseBook:
         for i, golden in enumerate(goldens):
             if golden.dtype.is_complex:
                 return f"output {i} is complex, which the gate cannot compare"
-            if golden.dtype.is_floating_point and not bool(torch.isfinite(golden).all().item()):
+            if golden.dtype.is_floating_point and not all_finite(golden):
                 return f"output {i} of the reference is not finite"
         return None
 
@@ -132,11 +202,11 @@ def _ill_conditioned(bounds: Sequence[Bound]) -> str | None:
 
 
 def kept_bytes(draw: Draw, goldens: Sequence[torch.Tensor]) -> int:
-    """Return the memory that a case's inputs, parameters and goldens take."""
-    tensors = [
-        t for t in (*draw.inputs, *draw.state.values(), *goldens) if isinstance(t, torch.Tensor)
+    """Return the memory that a case's inputs, parameters and goldens hold: whole storages."""
+    storages = [
+        t.untyped_storage() for t in (*tensors_of(draw.inputs), *draw.state.values(), *goldens)
     ]
-    return sum(t.numel() * t.element_size() for t in tensors)
+    return sum({s.data_ptr(): s.nbytes() for s in storages}.values())
 
 
 def cache_budget_bytes(device: str) -> int:

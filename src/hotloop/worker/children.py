@@ -10,7 +10,7 @@ import os
 import queue
 import select
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hotloop import sandbox
@@ -66,7 +66,18 @@ class Child:
         self.cage = self._enter()
 
     def request(self, message: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        """Send one request and return the answer.
+        """Send one request and return the answer; see `exchange`."""
+        answer, fds = self.exchange(message, timeout_s)
+        for fd in fds:  # nobody asked for descriptors
+            os.close(fd)
+        return answer
+
+    def exchange(
+        self, message: Mapping[str, Any], timeout_s: float, fds: Sequence[int] = ()
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Send one request, with descriptors if any; return the answer and those that came with it.
+
+        What came is untrusted, and the caller's to close.
 
         Raises:
             ChildTimeout: no answer within the deadline; the child was killed.
@@ -75,9 +86,9 @@ class Child:
         """
         deadline = time.monotonic() + timeout_s
         try:
-            self._channel.send(message)
+            self._channel.send(message, fds)
             self._drain_until_answer(deadline)
-            answer, fds = self._channel.receive(max(0.001, deadline - time.monotonic()))
+            return self._channel.receive(max(0.001, deadline - time.monotonic()))
         except ChannelTimeout:
             self.kill()
             raise ChildTimeout(f"no answer within {timeout_s:.0f} s") from None
@@ -86,9 +97,6 @@ class Child:
             raise ChildDied(self._exit, str(exc)) from exc
         except FrameTooLarge as exc:
             raise ChildDied(None, str(exc)) from exc
-        for fd in fds:  # nobody asked for descriptors
-            os.close(fd)
-        return answer
 
     def kill(self) -> Exit | None:
         """Kill the child with everything below it and wait for its end. Idempotent.

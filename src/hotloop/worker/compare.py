@@ -27,6 +27,8 @@ from dataclasses import dataclass
 
 import torch
 
+from hotloop.worker.pieces import largest_abs
+
 TILE = 16384
 CHUNK = TILE * 2048  # 32 Mi elements: 256 MiB of float64 temporaries
 TILE_FACTOR = 4.0
@@ -101,7 +103,7 @@ class GateResult:
 
 
 def error_stats(candidate: torch.Tensor, golden: torch.Tensor) -> ErrorStats:
-    """Measure `candidate` (any dtype) against `golden` (float64), both of the same shape."""
+    """Measure `candidate` against `golden`, of any dtype and the same shape, in float64."""
     flat_c, flat_g = candidate.reshape(-1), golden.reshape(-1)
     count = flat_g.numel()
     tiles = torch.zeros(-(-max(count, 1) // TILE), dtype=torch.float64, device=flat_g.device)
@@ -162,7 +164,7 @@ def make_bound(
         floor.max_abs,
         floor.tile_sum_sq,
         _rms(g),
-        float(g.abs().max().item()) if g.numel() else 0.0,
+        largest_abs(g),
     )
     for member in members:
         stats = error_stats(member, g)
@@ -186,7 +188,7 @@ def reseeded(bound: Bound, golden: torch.Tensor) -> Bound:
         floor_max=floor.max_abs,
         floor_tile=floor.tile_sum_sq,
         golden_rms=_rms(g),
-        golden_max=float(g.abs().max().item()) if g.numel() else 0.0,
+        golden_max=largest_abs(g),
     )
 
 
@@ -255,7 +257,7 @@ def timed_gate(candidate: torch.Tensor, trusted: torch.Tensor, bound: Bound) -> 
     """
     if bound.exact:
         return bool(torch.equal(candidate, trusted))
-    stats = error_stats(candidate, trusted.to(torch.float64))
+    stats = error_stats(candidate, trusted)  # widened piece by piece
     if stats.nonfinite:
         return False
     rmse = (bound.bulk_factor + 1) * bound.envelope_rmse + 2 * bound.floor_rmse

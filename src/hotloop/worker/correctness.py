@@ -29,6 +29,7 @@ from hotloop.worker.compare import (
 )
 from hotloop.worker.diagnosis import Wrong, workload_of
 from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.memory import leave_room
 from hotloop.worker.mismatch import describe_mismatch
 from hotloop.worker.reference import Draw, Outputs, Reference
 
@@ -53,6 +54,8 @@ class CorrectnessStage:
         self._evaluation = evaluation
         self.results: list[CaseResult] = []
         self.deterministic: bool | None = None
+        self.wrong: Wrong | None = None
+        """The output that did not pass its gate; it lies in the board until the next call."""
 
     def run(self, books: Iterable[CaseBook], timeout_s: float) -> None:
         """Check all cases of all books.
@@ -78,6 +81,7 @@ class CorrectnessStage:
         board.write_state(draw)
         board.write_inputs(0, draw)
         _sync(draw)
+        leave_room()
         try:
             self._evaluation.prepare()
             self._check_description(self._evaluation.call(0, timeout_s))
@@ -168,13 +172,9 @@ class CorrectnessStage:
             beyond = count_beyond(output, golden, 0.0 if bound.exact else tail_limit(bound))
             failed = case_result(case, i, bound, result, mismatches=beyond)
             self.results.append(failed)
-            raise Failed(
-                Status.INCORRECT_NUMERICAL,
-                Stage.CORRECTNESS,
-                describe_mismatch(
-                    Wrong(failed, output, golden, bound, checked.reference, checked.draw)
-                ),
-            )
+            self.wrong = Wrong(failed, output, golden, bound, checked.reference, checked.draw)
+            evidence = describe_mismatch(self.wrong)
+            raise Failed(Status.INCORRECT_NUMERICAL, Stage.CORRECTNESS, evidence)
 
 
 def case_result(

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from hotloop.core.problem import TensorSpec
+from hotloop.worker.pieces import PIECE, all_finite, largest_abs
 from hotloop.worker.precision import Precision, precision
 
 if TYPE_CHECKING:
@@ -128,11 +129,11 @@ def unfit_reason(eager: Outputs, golden: Outputs) -> str | None:
             if not torch.equal(got, want):
                 return f"output {i} is not floating point and depends on rounding"
             continue
-        if not (bool(torch.isfinite(want).all()) and bool(torch.isfinite(got).all())):
+        if not (all_finite(want) and all_finite(got)):
             return f"output {i} of the reference is not finite"
         if want.numel() == 0:
             continue
-        error, largest = max_abs_difference(got, want), float(want.abs().max())
+        error, largest = max_abs_difference(got, want), largest_abs(want)
         if error > MAX_CONDITIONING * largest:
             return (
                 f"output {i} is ill-conditioned: the reference is off by {error:.3g} "
@@ -141,12 +142,9 @@ def unfit_reason(eager: Outputs, golden: Outputs) -> str | None:
     return None
 
 
-CHUNK = 1 << 25  # elements; 256 MiB of float64
-
-
 def max_abs_difference(a: Tensor, b: Tensor) -> float:
     """Return max|a - b|, evaluated in float64, in pieces."""
-    pairs = zip(a.reshape(-1).split(CHUNK), b.reshape(-1).split(CHUNK), strict=True)
+    pairs = zip(a.reshape(-1).split(PIECE), b.reshape(-1).split(PIECE), strict=True)
     return max((float((x.double() - y.double()).abs().max()) for x, y in pairs), default=0.0)
 
 

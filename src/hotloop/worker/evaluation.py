@@ -8,6 +8,7 @@ them (`patience.py`). This file turns its failures into verdict evidence; the st
 from __future__ import annotations
 
 import dataclasses
+import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -139,9 +140,13 @@ class Evaluation:
         message = {"op": "batch", "repeats": repeats, "capture": capture}
         return self.ask(message, CALL_S, Stage.PERFORMANCE)
 
-    def record(self) -> dict[str, Any]:
-        """Ask for the kernel launches of one forward on set 0."""
-        return self.ask({"op": "record", "set": 0}, CALL_S, Stage.PERFORMANCE)
+    def record(self) -> tuple[dict[str, Any], list[int]]:
+        """Ask for the kernel launches of one forward on set 0.
+
+        Returns:
+            The answer, and the descriptors that came with it, the caller's to close.
+        """
+        return self._exchange({"op": "record", "set": 0}, CALL_S, Stage.PERFORMANCE)
 
     def close(self) -> None:
         """End the candidate's process and everything below it."""
@@ -158,26 +163,42 @@ class Evaluation:
             "outputs": [s.to_json() for s in outputs],
         }
 
-    def ask(self, message: dict[str, Any], timeout_s: float, stage: Stage) -> dict[str, Any]:
+    def ask(
+        self, message: dict[str, Any], timeout_s: float, stage: Stage, *, fds: Sequence[int] = ()
+    ) -> dict[str, Any]:
         """Send one request; whatever goes wrong is the untrusted process's failure.
+
+        Args:
+            message: the request.
+            timeout_s: for its answer.
+            stage: where a failure belongs.
+            fds: open descriptors that go with it.
 
         Raises:
             Failed: it answered with an error, ended, or did not answer in time.
         """
+        answer, came = self._exchange(message, timeout_s, stage, fds)
+        _close_all(came)  # nobody asked for descriptors
+        return answer
+
+    def _exchange(
+        self, message: dict[str, Any], timeout_s: float, stage: Stage, fds: Sequence[int] = ()
+    ) -> tuple[dict[str, Any], list[int]]:
         limit_s = self.patience.limit_s(timeout_s)
         if not limit_s:
             raise self._too_slow(stage, "its answers together took too long")
         try:
             with self.patience.waiting():
-                answer = self.child.request(message, limit_s)
+                answer, came = self.child.exchange(message, limit_s, fds)
         except ChildTimeout:
             text = f"no answer to `{message['op']}` within {limit_s:.0f} s; it was killed"
             raise self._too_slow(stage, text) from None
         except ChildDied as exc:
             raise Failed(Status.RUNTIME_ERROR, stage, self._death(exc)) from None
         if "error" in answer:
+            _close_all(came)
             raise failure_of(answer["error"], stage, device=self.device)
-        return answer
+        return answer, came
 
     def _read(self, claim: Callable[[], T], stage: Stage) -> T:
         try:
@@ -201,6 +222,11 @@ class Evaluation:
         return Evidence(
             kind=kind, message=f"the candidate's process {how}", details={"log": log[-4000:]}
         )
+
+
+def _close_all(fds: Sequence[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def failure_of(error: Any, stage: Stage, *, device: str) -> Failed:

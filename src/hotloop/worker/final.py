@@ -71,6 +71,8 @@ def _time_one(session: Session, evaluation: Evaluation, fast: Timing, *, mode: s
     timer = CandidateTimer(evaluation, session.timed)
     timer.start()
     calls = {n: session.baselines[n] for n in primary_baselines(session.baselines_ms)}
+    for call in calls.values():
+        call()  # fills the allocator's cache, which may have been given back
     sides, rounds = _interleave(timer, calls, session.timed, _block(session, fast))
     candidate = sides.pop("candidate")
     candidate.wall_check_ms = fast.wall_check_ms

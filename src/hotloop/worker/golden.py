@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from hotloop.errors import ProblemError
+from hotloop.worker.memory import DoesNotFit, release_memory
 
 Run = Callable[[tuple[Any, ...]], tuple[Tensor, ...]]
 
@@ -67,7 +68,7 @@ def float64_default() -> Iterator[None]:
 
 
 def run_wide(run: Run, inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
-    """Run a model whose parameters are float64 on up-cast inputs.
+    """Run a model whose parameters are float64 on up-cast inputs; outputs hold no spare memory.
 
     Falls back to a plain float64 run for models that the lifting mode cannot run.
 
@@ -79,15 +80,49 @@ def run_wide(run: Run, inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
     for lifted in (Widen(), nullcontext()):
         try:
             with float64_default(), lifted:
-                return run(wide)
+                return tuple(compact(output) for output in run(wide))
         except torch.OutOfMemoryError:
             raise
         except Exception as exc:  # noqa: BLE001  user code; attributed below if both ways fail
-            failure = exc
+            failure = _without_frames(exc)
     raise ProblemError(
         f"the reference cannot be evaluated in float64: {type(failure).__name__}: {failure}; "
         "avoid fixed dtypes inside forward"
     ) from failure
+
+
+def compact(tensor: Tensor) -> Tensor:
+    """Return a copy where the tensor holds on to at least twice its own size.
+
+    torch's `smooth_l1_loss` and `mse_loss` return a mean in the storage of all the terms: a scalar
+    that keeps gigabytes. A slice of a larger result does the same.
+    """
+    own = tensor.numel() * tensor.element_size()
+    return tensor.clone() if tensor.untyped_storage().nbytes() >= 2 * max(own, 1) else tensor
+
+
+def run_if_it_fits(run: Run, inputs: tuple[Any, ...]) -> tuple[Tensor, ...] | None:
+    """Run the whole model in float64; None where memory runs out, with all of the run freed.
+
+    Raises:
+        ProblemError: the model cannot be evaluated in float64.
+    """
+    try:
+        return run_wide(run, inputs)
+    except torch.OutOfMemoryError:
+        pass  # its traceback holds the up-cast inputs until here
+    release_memory()
+    return None
+
+
+def _without_frames(error: BaseException) -> Exception:
+    """Drop the tracebacks of an error and its causes: their frames hold the run's tensors."""
+    cause: BaseException | None = error
+    while cause is not None:
+        cause.__traceback__ = None
+        cause = cause.__cause__ or cause.__context__
+    assert isinstance(error, Exception)
+    return error
 
 
 def batched_inputs(
@@ -134,34 +169,32 @@ def run_blocked(
 
 
 def run_in_blocks(
-    run: Run, inputs: tuple[Any, ...], outputs: Sequence[Tensor], blocks: int
+    run: Run, inputs: tuple[Any, ...], batched: tuple[int, ...], blocks: int
 ) -> tuple[Tensor, ...]:
     """Run the float64 model on slices of the batch, smaller ones while memory runs out.
 
     Args:
         run: runs the float64 model.
         inputs: all arguments of forward.
-        outputs: what eager returned for them.
+        batched: positions of the inputs to slice (`batched_inputs`).
         blocks: how many slices to start with.
 
     Raises:
-        ProblemError: the batch cannot be split, or a single row does not fit.
+        DoesNotFit: a single row does not fit.
     """
-    batched = batched_inputs(run, inputs, outputs)
-    if batched is None:
-        raise ProblemError(
-            "the inputs do not fit: a float64 run needs more memory than the device has, and the "
-            "batch cannot be split; use smaller sizes"
-        )
     n = inputs[batched[0]].shape[0]
     while True:
         try:
             return run_blocked(run, inputs, batched, max(1, n // blocks))
-        except torch.OutOfMemoryError as exc:
-            torch.cuda.empty_cache()
-            if blocks >= n:
-                raise ProblemError("the inputs do not fit: use smaller sizes") from exc
-            blocks = min(n, blocks * 4)
+        except torch.OutOfMemoryError:
+            pass  # its traceback holds the run's tensors until here
+        release_memory()
+        if blocks >= n:
+            raise DoesNotFit(
+                "the inputs do not fit: a float64 run of one row needs more memory than the device "
+                "has; use smaller sizes"
+            )
+        blocks = min(n, blocks * 4)
 
 
 def blocks_needed(inputs: Sequence[Tensor], peak_bytes: int, device: str) -> int:

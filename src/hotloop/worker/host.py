@@ -11,7 +11,7 @@ the poison out. `candidate.py` runs a model's forward, `cuda_host.py` kernels in
     place    inputs and outputs lie elsewhere from now   -> {}
     call     one forward on set i, timed or not          -> {"outputs", "elapsed_ms", "kernels"}
     batch    all sets in a CUDA graph (or a loop), often -> {"graph"}
-    record   one forward's kernel launches               -> {"recording"}
+    record   one forward's kernel launches               -> {"recording"}, its tables beside it
 """
 
 from __future__ import annotations
@@ -40,6 +40,10 @@ class Host(ABC):
         self._sets: list[tuple[list[Any], list[torch.Tensor]]] = []
         self._cuda = False
         self._clock: Any = None
+        self.received: list[int] = []
+        """Descriptors that came with the request under way; closed once it is answered."""
+        self.sent: list[int] = []
+        """Descriptors to go with its answer; closed then."""
         self._graph: Any = None
 
     @abstractmethod
@@ -79,7 +83,8 @@ class Host(ABC):
         message = first
         while True:
             try:
-                message = message or channel.receive()[0]
+                if message is None:
+                    message, self.received = channel.receive()
             except ChannelClosed:
                 return 0
             if message["op"] == "exit":
@@ -90,10 +95,16 @@ class Host(ABC):
             except BaseException as exc:  # noqa: BLE001  untrusted code raises whatever it likes
                 answer = {"error": describe_error(exc, os.getcwd())}
             try:
-                channel.send(answer)
+                channel.send(answer, self.sent)
             except FrameTooLarge as exc:
                 channel.send({"error": describe_error(exc, os.getcwd())})
+            self._close_files()
             message = None
+
+    def _close_files(self) -> None:
+        for fd in (*self.received, *self.sent):
+            os.close(fd)
+        self.received, self.sent = [], []
 
     def inputs(self, index: int) -> list[Any]:
         """Return the arguments of set `index`."""

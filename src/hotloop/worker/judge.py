@@ -26,9 +26,10 @@ from hotloop.core.wire import PROTOCOL_VERSION, Request, Response, read_frame, w
 from hotloop.errors import ConfigError, HotloopError, InfraError, SandboxUnavailable
 from hotloop.worker.builds import Builds, signature_of
 from hotloop.worker.device import check_device, environment, gpu_address
+from hotloop.worker.memory import release_memory
 from hotloop.worker.profile import Profiler
 from hotloop.worker.session import Session
-from hotloop.worker.verification import CALL_TIMEOUT_S, Verification, release_memory
+from hotloop.worker.verification import CALL_TIMEOUT_S, Verification
 from hotloop.worker.workroom import Workroom
 
 END_S = 3.0
@@ -80,7 +81,7 @@ class Judge:
             self._session.close()
             self._session = None
         session = Session(problem, room.device, isolation=room.tier)
-        first, _ = session.nominal.book.materialise(session.nominal.book.cases[0])
+        first = session.nominal.book.draw_of(session.nominal.book.cases[0])
         signature = signature_of(session.init_args, first.inputs, first.state)
         self._builds = Builds(room, signature)
         self._profiler = None
@@ -98,11 +99,17 @@ class Judge:
         return {"seconds": build.seconds, "ok": build.failure is None}
 
     def verify(self, params: dict[str, Any]) -> Any:
-        """Run the ladder on one candidate."""
+        """Run the ladder on one candidate.
+
+        `profile_below_ms`: the time to beat for its counters to be read, instead of the best one
+        so far. May be left out.
+        """
         if self._session is None or self._builds is None:
             raise ConfigError("expected a loaded problem before the first candidate")
         candidate = from_json(Candidate, params["candidate"])
         tier = Tier(params["tier"])
+        if self._profiler is not None and params.get("profile_below_ms") is not None:
+            self._profiler.set_best(float(params["profile_below_ms"]))
         verification = Verification(
             self._session,
             self._workroom(),

@@ -33,6 +33,7 @@ from hotloop.worker.draw import (
     tensor_spec,
 )
 from hotloop.worker.envelope import BlockedSequential, outlier_reason
+from hotloop.worker.memory import DoesNotFit
 from hotloop.worker.module_runner import ModuleRunner, bind, state_of, tensors_of
 from hotloop.worker.precision import STRICT, applied
 
@@ -52,6 +53,8 @@ class ModelReference(Reference):
     def __init__(self, loaded: Any) -> None:
         super().__init__(loaded)
         self._runner = ModuleRunner(loaded, self.precision.dtype)
+        named = self._runner.model.named_parameters()
+        self.parameter_names = frozenset(name for name, _ in named)
         self.constant_names = self._constant_names()
         self.large_scale = inputs.LARGE_SCALES[0]
         self._compiled: baselines.CompiledModel | None = None
@@ -63,6 +66,13 @@ class ModelReference(Reference):
         self._degenerate = degenerate_reasons(self, nominal, outputs)
         del nominal, outputs
         self.profiles, self._exact = admitted(self)
+
+    @classmethod
+    def uncompiled(cls, loaded: Any) -> ModelReference:
+        """Build the reference without the compiled member of its envelope, which takes seconds."""
+        reference = cls(loaded)
+        reference._compiles = False
+        return reference
 
     def draw(self, seed: int, profile: str, *, timed: bool = False) -> Draw:
         """Build the parameters and inputs of `seed`; timed draws are no different."""
@@ -109,29 +119,43 @@ class ModelReference(Reference):
     def golden(self, draw: Draw, *, blocks: int | None = None) -> Outputs:
         """Run the module in float64, on `blocks` slices of the batch where the whole does not fit.
 
+        A batch that cannot be split runs whole even where the estimate says that it does not fit.
+
         Args:
             draw: what to run on.
             blocks: how many slices; by default as few as the device's memory asks for.
 
         Raises:
-            ProblemError: the model has no float64 form, or the inputs do not fit.
+            ProblemError: the model has no float64 form.
+            DoesNotFit: memory runs out in any form that is the same computation.
         """
         wide = {name: golden.widen(t) for name, t in draw.state.items()}
 
         def run(values: tuple[Any, ...]) -> Outputs:
             return self._runner.run(wide, values, draw.seed)
 
-        if blocks is None:
-            blocks = golden.blocks_needed(tensors_of(draw.inputs), self._peak_bytes, self.device)
-        with applied(STRICT):
-            if blocks == 1:
-                try:
-                    return golden.run_wide(run, draw.inputs)
-                except torch.OutOfMemoryError:
-                    torch.cuda.empty_cache()
+        wanted = blocks or golden.blocks_needed(
+            tensors_of(draw.inputs), self._peak_bytes, self.device
+        )
+        if wanted == 1:
+            with applied(STRICT):
+                whole = golden.run_if_it_fits(run, draw.inputs)
+            if whole is not None:
+                return whole
         expected = self.eager(draw)
         with applied(STRICT):
-            return golden.run_in_blocks(run, draw.inputs, expected, max(blocks, 4))
+            batched = golden.batched_inputs(run, draw.inputs, expected)
+            del expected  # it may be as large as an input, and only its edges were looked at
+            if batched is not None:
+                return golden.run_in_blocks(run, draw.inputs, batched, max(wanted, 4))
+            untried = blocks is None and wanted > 1
+            whole = golden.run_if_it_fits(run, draw.inputs) if untried else None
+        if whole is None:
+            raise DoesNotFit(
+                "the inputs do not fit: a float64 run needs more memory than the device has, and "
+                "the batch cannot be split; use smaller sizes"
+            )
+        return whole
 
     def envelope(self, draw: Draw) -> dict[str, Outputs]:
         """Return eager, sequential sums, float32 convolutions and the compiled model."""
@@ -226,13 +250,14 @@ class ModelReference(Reference):
     def _constant_names(self) -> frozenset[str]:
         first = state_of(self._runner.build(NOMINAL_SEED))
         second = state_of(self._runner.build(NOMINAL_SEED + 1))
-        parameters = {name for name, _ in self._runner.model.named_parameters()}
         return frozenset(
             name
             for name, value in first.items()
             if value.dtype.is_floating_point
             and torch.equal(value, second[name])
-            and (name in parameters or name.rpartition(".")[2] in inputs.RUNNING_STATISTICS)
+            and (
+                name in self.parameter_names or name.rpartition(".")[2] in inputs.RUNNING_STATISTICS
+            )
         )
 
     def _survey(self, draw: Draw) -> Outputs:

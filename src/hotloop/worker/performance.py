@@ -26,6 +26,7 @@ from hotloop.core.units import s_to_ms
 from hotloop.core.verdict import Evidence, Stage, Status
 from hotloop.worker.compare import timed_gate
 from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.memory import leave_room
 from hotloop.worker.timed import TimedInputs
 
 FAST_SAMPLES = 25
@@ -86,6 +87,7 @@ class CandidateTimer:
         """
         self._evaluation.board.write_state(self._inputs.draw)
         torch.cuda.synchronize()
+        leave_room()
         self._evaluation.prepare()
         for _ in range(WARMUP_CALLS):
             self.sample(Timing())
@@ -145,6 +147,7 @@ class CandidateTimer:
             seeds.append(self._inputs.redraw())
             board.write_inputs(index, self._inputs.draw)
         torch.cuda.synchronize()
+        leave_room()
         return seeds
 
     def _batch_s(self, repeats: int) -> float:

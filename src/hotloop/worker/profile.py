@@ -10,13 +10,16 @@ checks that, the final tier's replay does.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.memory import leave_room
 from hotloop.worker.profile_ncu import Counters, read_counters
-from hotloop.worker.replay import Refused, record_forward, set_offsets
+from hotloop.worker.replay import Forward, Refused, record_forward, set_offsets
 from hotloop.worker.workroom import Workroom
 
+TABLES = "tables"
 MAX_FAILURES = 2
 """After as many in a row nobody tries again: each costs up to a deadline."""
 
@@ -61,13 +64,15 @@ class Profiler:
         return found
 
     def _read(self, evaluation: Evaluation, expected_kernels: tuple[str, ...]) -> Counters:
-        recording = record_forward(evaluation, expected_kernels)
+        forward = record_forward(evaluation, expected_kernels)
         evaluation.close()  # nothing of the candidate runs beside what is watched
+        leave_room()
         folder = self._room.folder("profile")
         try:
-            message = _message(evaluation, recording)
+            message = _message(evaluation, forward, folder)
             return read_counters(message, folder, self._room.environment(folder))
         finally:
+            forward.close()
             self._room.discard(folder)
 
     def _remember(self, found: Counters) -> None:
@@ -78,13 +83,21 @@ class Profiler:
             self._hopeless = found.refused
 
 
-def _message(evaluation: Evaluation, recording: dict[str, Any]) -> dict[str, Any]:
-    """Return what `profile_host.py` wants: the launches and where their data lie."""
+def _message(evaluation: Evaluation, forward: Forward, folder: Path) -> dict[str, Any]:
+    """Return what `profile_host.py` wants: the launches and where their data lie.
+
+    Tables are copied into the judge's folder: a descriptor would have to pass through the profiler.
+    """
     board = evaluation.board
+    beside = {}
+    if forward.tables is not None:
+        forward.tables.copy_to(folder / TABLES)
+        beside = {"tables": str(folder / TABLES)}
     starts = set_offsets(board)
     return {
         "handle": board.arena.token["handle"],
         "set_offset": starts[0],
         "used_bytes": starts[1] if len(starts) > 1 else board.layout.size_bytes,
-        **recording,
+        **beside,
+        **forward.message,
     }

@@ -23,6 +23,7 @@ from typing import Any
 from hotloop.worker import cudriver as cu
 from hotloop.worker.recording import Recording
 from hotloop.worker.replayer import Replayer
+from hotloop.worker.tables import Tables
 
 LIFE_S = 60
 """Should the judge die, nobody else ends this process."""
@@ -34,7 +35,8 @@ def main(path: str) -> int:
     """Launch what the message describes and say on which data. Returns the exit code."""
     signal.alarm(LIFE_S)
     message = json.loads(Path(path).read_text(encoding="utf-8"))
-    recording = Recording.from_answer(message)
+    tables = Tables.open(Path(message["tables"])) if "tables" in message else None
+    recording = Recording.from_answer(message, tables)
     _make_context()
     base, data = _copy_arena(message)
     replayer = Replayer(recording, {"state": base, "set": base + message["set_offset"]})

@@ -11,7 +11,6 @@ caller compares the number of launches with the kernel activity of the same forw
 
 from __future__ import annotations
 
-import base64
 import ctypes
 import hashlib
 import struct
@@ -28,6 +27,7 @@ from hotloop.worker.recording import (
     Recording,
     TensorMap,
 )
+from hotloop.worker.tables import MAX_TABLES_BYTES, PIECE_BYTES, TableWriter
 
 _SCALARS: dict[str, Any] = {
     "i1": ctypes.c_int8, "i8": ctypes.c_int8, "i16": ctypes.c_int16, "i32": ctypes.c_int32,
@@ -37,7 +37,6 @@ _SCALARS: dict[str, Any] = {
 }  # fmt: skip
 # Triton numbers TMA element types differently in device code and for the driver.
 _TMA_ELEMENT_TYPE = {8: 10, 9: 8, 10: 9}
-MAX_TABLE_BYTES = 4 << 20
 _FIELDS_BEFORE_ARGS = 4  # packed metadata, launch metadata, enter hook, exit hook
 
 
@@ -51,6 +50,7 @@ class Recorder:
     def __init__(self) -> None:
         self._cubin_of: dict[int, str] = {}  # function handle -> cubin hash
         self._cubins: dict[str, bytes] = {}
+        self._tables = TableWriter()
         self.recording = False
 
     def install(self) -> None:
@@ -75,6 +75,7 @@ class Recorder:
         """Begin; `known` maps the problem's buffer names to tensors the forward may read."""
         self._buffers: list[Buffer] = []
         self._launches: list[Launch] = []
+        self._tables = TableWriter()
         self._streams: set[int] = set()
         self._number_of: dict[int, int] = {}  # storage address -> buffer number
         self._alive: list[Any] = []  # keeps each storage, so that an address names one buffer
@@ -107,9 +108,14 @@ class Recorder:
         cubins = {x.cubin: self._cubins[x.cubin] for x in self._launches}
         return Recording(tuple(self._buffers), tuple(self._launches), tuple(places), cubins)
 
+    def take_tables(self) -> int | None:
+        """Return the sealed file of what older memory held, the caller's to close; None without."""
+        return self._tables.seal()
+
     def stop(self) -> None:
         """Note nothing more and let go of what was noted, however the recording ended."""
         self.recording = False
+        self._tables.close()
         self._alive, self._launches, self._buffers = [], [], []
 
     def note(
@@ -195,11 +201,11 @@ class Recorder:
 
     def _add(self, storage: Any, name: str | None) -> int:
         address = storage.data_ptr()
-        data = None
+        table = None
         if name is None and any(lo <= address < hi for lo, hi in self._older):
-            data = _read(storage)
+            table = add_table(self._tables, storage)
         self._number_of[address] = len(self._buffers)
-        self._buffers.append(Buffer(name, storage.nbytes(), data))
+        self._buffers.append(Buffer(name, storage.nbytes(), table))
         self._alive.append(storage)
         return self._number_of[address]
 
@@ -228,17 +234,22 @@ class _Launcher:
         return getattr(self.inner, name)
 
 
-def _read(storage: Any) -> str:
-    """Return the content of memory that `prepare()` filled, as base64."""
+def add_table(tables: TableWriter, storage: Any) -> int:
+    """Add the content of memory that `prepare()` filled; return where it begins in the file.
+
+    Raises:
+        UnreplayableError: the tables would be too large together.
+    """
     import torch
 
-    if storage.nbytes() > MAX_TABLE_BYTES:
+    total = tables.size_bytes + storage.nbytes()
+    if total > MAX_TABLES_BYTES:
         raise UnreplayableError(
-            f"a launch reads {storage.nbytes()} bytes that are older than this forward; at most "
-            f"{MAX_TABLE_BYTES} are recorded"
+            f"launches read {total} bytes that are older than this forward; at most "
+            f"{MAX_TABLES_BYTES} are recorded"
         )
-    data = torch.empty(0, dtype=torch.uint8, device="cuda").set_(storage)
-    return base64.b64encode(data.cpu().numpy().tobytes()).decode()
+    data = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+    return tables.add(part.cpu().numpy() for part in data.split(PIECE_BYTES))
 
 
 def pack_scalar(kind: str, value: Any) -> bytes:

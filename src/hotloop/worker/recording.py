@@ -3,7 +3,8 @@
 A recording holds no Python of the candidate: machine code (cubins by content hash), and for each
 launch its grid, resources and parameter bytes, in which every address is replaced by (buffer,
 offset). Buffers with a name belong to the problem (inputs, parameters, outputs); buffers without
-one are scratch that the forward allocated. A recording comes from an untrusted process: `from_json`
+one are scratch that the forward allocated, or tables that were there before it; what tables held
+comes in a file of its own (`tables.py`). A recording comes from an untrusted process: `from_json`
 checks every index and range.
 """
 
@@ -13,8 +14,10 @@ import base64
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from hotloop.worker.tables import Tables
 
 MAX_THREADS = 1024
 """Of one block (CUDA Programming Guide, "Compute Capabilities")."""
@@ -24,12 +27,12 @@ MAX_THREADS = 1024
 class Buffer:
     """Device memory that launches refer to; `name` is None for memory of the forward's own.
 
-    `data` (base64) is what memory older than the forward held: a table that `prepare()` made.
+    `table` says where in the tables' file, in bytes, lies what memory older than the forward held.
     """
 
     name: str | None
     nbytes: int
-    data: str | None = None
+    table: int | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class Recording:
     launches: tuple[Launch, ...]
     outputs: tuple[dict[str, Any], ...]  # buffer, offset, shape, stride, dtype
     cubins: dict[str, bytes]
+    tables: Tables | None = field(default=None, compare=False)
+    """Where it is to be launched: what the buffers with a `table` hold."""
 
     def to_json(self) -> str:
         """Serialise all but the cubins."""
@@ -107,25 +112,38 @@ class Recording:
         )
 
     def to_answer(self) -> dict[str, Any]:
-        """Return what a process answers that was asked for its launches: JSON values only."""
+        """Return what a process answers that was asked for its launches: all but the tables."""
         cubins = {key: base64.b64encode(code).decode() for key, code in self.cubins.items()}
         return {"recording": self.to_json(), "cubins": cubins}
 
     @classmethod
-    def from_answer(cls, answer: Mapping[str, Any]) -> Recording:
+    def from_answer(cls, answer: Mapping[str, Any], tables: Tables | None = None) -> Recording:
         """Undo `to_answer`; see `from_json` for what it checks."""
         cubins = {key: base64.b64decode(code) for key, code in answer["cubins"].items()}
-        return cls.from_json(answer["recording"], cubins)
+        return cls.from_json(answer["recording"], cubins, tables)
 
     @classmethod
-    def from_json(cls, text: str, cubins: dict[str, bytes]) -> Recording:
+    def from_json(
+        cls, text: str, cubins: dict[str, bytes], tables: Tables | None = None
+    ) -> Recording:
         """Parse and check; raise ValueError (or TypeError, KeyError) on anything malformed."""
         raw = json.loads(text)
-        buffers = tuple(Buffer(b["name"], int(b["nbytes"]), b["data"]) for b in raw["buffers"])
+        buffers = tuple(_buffer(row, tables) for row in raw["buffers"])
         launches = tuple(_launch(row, buffers, cubins) for row in raw["launches"])
         for output in raw["outputs"]:
             _check_address(output["buffer"], output["offset"], buffers)
-        return cls(buffers, launches, tuple(raw["outputs"]), cubins)
+        return cls(buffers, launches, tuple(raw["outputs"]), cubins, tables)
+
+
+def _buffer(row: dict[str, Any], tables: Tables | None) -> Buffer:
+    buffer = Buffer(row["name"], int(row["nbytes"]), row["table"])
+    there = tables.size_bytes if tables is not None else 0
+    if buffer.table is not None and not 0 <= buffer.table <= buffer.table + buffer.nbytes <= there:
+        raise ValueError(
+            f"a table of {buffer.nbytes} bytes at {buffer.table} is outside of the {there} bytes "
+            "of tables that came"
+        )
+    return buffer
 
 
 def _launch(row: dict[str, Any], buffers: tuple[Buffer, ...], cubins: dict[str, bytes]) -> Launch:

@@ -18,7 +18,9 @@ from hotloop.core.verdict import Stage
 from hotloop.errors import HotloopError
 from hotloop.worker.board import Board
 from hotloop.worker.evaluation import LOAD_S, Evaluation, Failed
+from hotloop.worker.memory import leave_room
 from hotloop.worker.patience import REPLAY_S, Patience
+from hotloop.worker.tables import Tables, TablesRefused
 from hotloop.worker.workroom import Workroom
 
 MAX_SETS = 4
@@ -26,6 +28,20 @@ MAX_SETS = 4
 
 class Refused(Exception):
     """This forward cannot be replayed; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """What one forward launches, as a replaying process wants it; whoever holds it closes it."""
+
+    message: dict[str, Any]
+    """`recording` and `cubins`."""
+    tables: Tables | None
+
+    def close(self) -> None:
+        """Close the file of tables."""
+        if self.tables is not None:
+            self.tables.close()
 
 
 @dataclass(slots=True)
@@ -56,25 +72,37 @@ def start_replay(
         The replay, or None and the reason.
     """
     try:
-        recording = record_forward(evaluation, expected_kernels)
-        return _start(room, evaluation, recording), None
+        forward = record_forward(evaluation, expected_kernels)
+        try:
+            return _start(room, evaluation, forward), None
+        finally:
+            forward.close()
     except Refused as exc:
         return None, str(exc)
     except Failed as exc:
         return None, exc.evidence.message[:300]
 
 
-def record_forward(evaluation: Evaluation, expected_kernels: tuple[str, ...]) -> dict[str, Any]:
+def record_forward(evaluation: Evaluation, expected_kernels: tuple[str, ...]) -> Forward:
     """Return the launches of one forward on set 0, as a replaying process wants them.
 
     Raises:
         Refused: it cannot be replayed, or more ran than was recorded.
         Failed: the candidate's process failed.
     """
-    answer = evaluation.record()
-    if "refused" in answer:
-        raise Refused(str(answer["refused"])[:300])
-    return read_recording(answer, evaluation.board, expected_kernels)
+    answer, came = evaluation.record()
+    try:
+        tables = Tables.take(came)
+    except TablesRefused as exc:
+        raise Refused(str(exc)) from None
+    try:
+        if "refused" in answer:
+            raise Refused(str(answer["refused"])[:300])
+        return Forward(read_recording(answer, evaluation.board, expected_kernels), tables)
+    except Refused:
+        if tables is not None:
+            tables.close()
+        raise
 
 
 def read_recording(
@@ -114,7 +142,7 @@ def split_arena(recording: dict[str, Any], board: Board) -> None:
     if arena is None:
         raise Refused("no launch touches the judge's buffers")
     recording["buffers"][arena]["name"] = "state"
-    recording["buffers"].append({"name": "set", "nbytes": end - starts[0], "data": None})
+    recording["buffers"].append({"name": "set", "nbytes": end - starts[0], "table": None})
     number = len(recording["buffers"]) - 1
     places = [p for x in recording["launches"] for p in x["parameters"] if "buffer" in p]
     for place in (*places, *recording["outputs"]):
@@ -135,7 +163,8 @@ def set_offsets(board: Board) -> list[int]:
     return starts
 
 
-def _start(room: Workroom, evaluation: Evaluation, recording: dict[str, Any]) -> Replay:
+def _start(room: Workroom, evaluation: Evaluation, forward: Forward) -> Replay:
+    leave_room()
     board = evaluation.board
     small = Board(board.arena, board.layout, board.state, board.sets[:MAX_SETS], 0)
     folder = room.folder("replay")
@@ -148,11 +177,12 @@ def _start(room: Workroom, evaluation: Evaluation, recording: dict[str, Any]) ->
         "op": "load",
         "sets": [replay.describe_set(*s) for s in small.sets],
         "set_offsets": set_offsets(small),
-        **recording,
+        **forward.message,
     }
+    fds = [forward.tables.fd] if forward.tables is not None else []
     try:
         replay.attach()
-        replay.ask(message, LOAD_S, Stage.PERFORMANCE)
+        replay.ask(message, LOAD_S, Stage.PERFORMANCE, fds=fds)
     except (Failed, HotloopError):
         replay.close()
         raise

@@ -15,6 +15,7 @@ from hotloop.worker.channel import Channel
 from hotloop.worker.host import Host
 from hotloop.worker.recording import Recording
 from hotloop.worker.replayer import Replayer
+from hotloop.worker.tables import Tables
 
 
 def serve(channel: Channel, arena_fd: int | None) -> int:
@@ -29,14 +30,18 @@ class ReplayHost(Host):
     _outputs: list[list[torch.Tensor]]
 
     def load(self, message: dict[str, Any]) -> None:
-        """Load the machine code and bind it to every set of the arena."""
-        recording = Recording.from_answer(message)
+        """Load the machine code and bind it to every set of the arena; tables come as a file."""
+        came, self.received = self.received, []  # the tables' own from here
+        tables = Tables.take(came)
+        recording = Recording.from_answer(message, tables)
         base = self.arena.bytes.data_ptr()
         self._replayers, self._outputs = [], []
         for start in message["set_offsets"]:
             replayer = Replayer(recording, {"state": base, "set": base + start})
             self._replayers.append(replayer)
             self._outputs.append([self._output_view(replayer, o) for o in recording.outputs])
+        if tables is not None:
+            tables.close()
 
     def prepare(self) -> None:
         """Do nothing: tables of `prepare()` are part of the recording."""

@@ -8,7 +8,6 @@ has checked that every address lies inside its buffer.
 
 from __future__ import annotations
 
-import base64
 import ctypes
 from collections.abc import Mapping
 from ctypes import byref, c_int, c_uint, c_uint64, c_void_p
@@ -16,6 +15,7 @@ from typing import Any
 
 from hotloop.worker import cudriver as cu
 from hotloop.worker.recording import Launch, Literal, Parameter, Pointer, Recording, TensorMap
+from hotloop.worker.tables import PIECE_BYTES
 
 _DEFAULT_SHARED_BYTES = 48 * 1024  # more must be asked for (CUDA programming guide)
 _TENSOR_MAP_BYTES, _TENSOR_MAP_ALIGNMENT = 128, 64
@@ -82,9 +82,11 @@ class Replayer:
         """Write what `prepare()` had made into the buffers that hold it."""
         self._tables: set[int] = set()
         for buffer, address in zip(recording.buffers, self.addresses, strict=True):
-            if buffer.name is None and buffer.data is not None:
-                data = base64.b64decode(buffer.data)
-                cu.copy_to_device(address, data[: buffer.nbytes])
+            if buffer.name is None and buffer.table is not None and recording.tables is not None:
+                for start in range(0, buffer.nbytes, PIECE_BYTES):
+                    n_bytes = min(PIECE_BYTES, buffer.nbytes - start)
+                    piece = recording.tables.read(buffer.table + start, n_bytes)
+                    cu.copy_to_device(address + start, piece)
                 self._tables.add(address)
 
     def _bind(self, launch: Launch) -> tuple[cu.LaunchConfig, c_void_p, Any]:
