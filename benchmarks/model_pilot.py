@@ -7,6 +7,7 @@
     python -m benchmarks.model_pilot bundle --folder DIR --out FILE     for `hotloop judge`
     python -m benchmarks.model_pilot report --folder DIR                benchmarks/results
     python -m benchmarks.model_pilot record --folder DIR --out FILE     for `replay:`
+    python -m benchmarks.model_pilot seed --folder DIR --recording FILE goes on from a recording
 
 The rounds repeat from `step`: it goes on with every run as far as replies and verdicts are there.
 KernelBench problems come from the data set that HOTLOOP_KERNELBENCH names, or `--data`.
@@ -26,7 +27,9 @@ from benchmarks.pilot_problems import SEED, draw_pilot
 from benchmarks.pilot_record import record
 from benchmarks.pilot_rows import row_of
 from benchmarks.pilot_runs import (
+    ARMS,
     CANDIDATES,
+    MAIN,
     PilotRun,
     StepOptions,
     bundle_all,
@@ -36,6 +39,7 @@ from benchmarks.pilot_runs import (
     step,
     table,
 )
+from benchmarks.pilot_seed import seed
 from benchmarks.pilot_summary import summarise
 from benchmarks.pilot_tokens import open_counter
 from benchmarks.results_file import RESULTS, Row, write_results
@@ -78,10 +82,15 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     handing = commands.add_parser("prompts", parents=[in_folder])
     handing.add_argument("--batches", type=int, required=True)
     commands.add_parser("collect", parents=[in_folder])
-    for name in ("bundle", "record"):
-        commands.add_parser(name, parents=[in_folder]).add_argument(
-            "--out", type=Path, required=True
-        )
+    to_file = argparse.ArgumentParser(add_help=False, parents=[in_folder])
+    to_file.add_argument("--out", type=Path, required=True)
+    commands.add_parser("bundle", parents=[to_file])
+    recording = commands.add_parser("record", parents=[to_file])
+    recording.add_argument("--arm", choices=[arm.name for arm in ARMS], default=MAIN)
+    seeding = commands.add_parser("seed", parents=[in_folder])
+    seeding.add_argument("--recording", type=Path, required=True)
+    seeding.add_argument("--attempts", type=int, help="only calls up to this attempt")
+    seeding.add_argument("--language", choices=["triton", "cuda"], default="triton")
     reporting = commands.add_parser("report", parents=[in_folder])
     reporting.add_argument("--out", type=Path, default=DEFAULT_OUT)
     reporting.add_argument("--note", action="append", default=[], help="what a reader must know")
@@ -180,8 +189,16 @@ def _told(summary: Mapping[str, Row]) -> str:
     return "\n".join(lines)
 
 
+def _seed(args: argparse.Namespace) -> int:
+    options = StepOptions(folder=args.folder.resolve(), data=args.data)
+    runs = [run for run in _runs(args) if run.language == args.language]
+    calls = seed(runs, args.recording, options, attempts=args.attempts)
+    print(f"{calls} calls of {args.recording} are in the runs; next: step")
+    return 0 if calls else 1
+
+
 def _record(args: argparse.Namespace) -> int:
-    lines = record(args.folder.resolve(), _runs(args), args.out)
+    lines = record(args.folder.resolve(), _runs(args), args.out, args.arm)
     print("\n".join(lines) or "no call has been answered yet")
     return 0 if lines else 1
 
@@ -205,6 +222,7 @@ COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "bundle": _bundle,
     "report": _report,
     "record": _record,
+    "seed": _seed,
 }
 
 if __name__ == "__main__":

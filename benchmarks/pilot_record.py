@@ -1,4 +1,4 @@
-"""The calls of the pilot's main arm as recordings, for `replay:` and `make demo-model`.
+"""The calls of one arm of the pilot as recordings, for `replay:` and `make demo-model`.
 
 A recording finds calls by problem and attempt, so the two languages of one problem go into two
 files: FILE, and FILE with `_cuda` before its suffix.
@@ -20,11 +20,11 @@ MAX_BYTES = 3_000_000
 """A larger recording is written again without its prompts; they are rendered afresh in a replay."""
 
 
-def record(folder: Path, runs: Sequence[PilotRun], out: Path) -> list[str]:
-    """Write the recordings; return a line about each."""
+def record(folder: Path, runs: Sequence[PilotRun], out: Path, arm: str = MAIN) -> list[str]:
+    """Write the recordings of one arm; return a line about each."""
     lines = []
     for language in ("triton", "cuda"):
-        mine = [run for run in runs if run.arm.name == MAIN and run.language == language]
+        mine = [run for run in runs if run.arm.name == arm and run.language == language]
         recording = _recording(folder, mine)
         if not recording.calls:
             continue

@@ -1,6 +1,7 @@
 """The pilot's rounds on a made-up catalogue, with made-up replies and verdicts."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -120,40 +121,32 @@ def test_rounds_lead_to_a_report_and_a_recording(pilot, tmp_path, capsys):
     capsys.readouterr()
 
 
-def test_a_run_that_fails_is_told_and_the_others_go_on(pilot, tmp_path, capsys):
-    assert pilot("step") == 0
-    journal = next(tmp_path.glob("runs/sample/*/journal.sqlite"))
-    journal.write_bytes(b"no database")
-    assert pilot("step") == 1
-    told = capsys.readouterr().out
-    assert "sample/kernelbench-1-1.triton: " in told
-    assert "Traceback" not in told
+def test_a_pilot_whose_folder_is_gone_goes_on_from_its_recording(pilot, tmp_path, capsys):
+    bundle, verdicts = tmp_path / "bundle", tmp_path / "verdicts"
+    recording = tmp_path / "recording.jsonl"
+    arm = ("--only", "main/kernelbench-1-1.triton")
+    step = ("step", "--max-candidates", "2", *arm)
+    for _ in range(3):
+        assert pilot(*step) == 0
+        if pilot("bundle", "--out", str(bundle), *arm) == 0:
+            judged(bundle, verdicts)
+            assert pilot(*step, "--verdicts", str(verdicts)) == 0
+        if pilot_answers.unanswered(tmp_path / "answers"):
+            assert pilot("prompts", "--batches", "1") == 0
+            answer(tmp_path, KERNEL.format(n="1.0"))
+            assert pilot("collect") == 0
+    assert pilot("record", "--out", str(recording), *arm) == 0
+    calls = read_recording(recording).calls
+    assert calls, "a reply was collected"
 
-
-def test_prompts_of_one_problem_go_to_different_batches(tmp_path):
-    answers = tmp_path / "answers"
-    answers.mkdir()
-    for problem in "xyz":
-        for n in (1, 2):
-            (answers / f"{problem}-a000{n}-s0-12345678.prompt.md").write_text("ask" * n)
-    batches = pilot_answers.hand_out(tmp_path, 2)
-    assert [dict(batch.problems) for batch in batches] == [{"x": 1, "y": 1, "z": 1}] * 2
-    assert all((batch.folder / "README.md").exists() for batch in batches)
-
-
-def test_only_replies_that_answer_a_prompt_are_taken(tmp_path):
-    answers = tmp_path / "answers"
-    answers.mkdir()
-    for name in "abc":
-        (answers / f"{name}.prompt.md").write_text("ask")
-    pilot_answers.hand_out(tmp_path, 1)
-    (tmp_path / "batch-0" / "a.reply.md").write_text("an answer")
-    (tmp_path / "batch-0" / "b.reply.md").write_text(" \n")
-    (tmp_path / "batch-0" / "stranger.reply.md").write_text("an answer")
-    with pytest.raises(ValueError, match="collect first"):
-        pilot_answers.hand_out(tmp_path, 1)
-    found = pilot_answers.collect(tmp_path)
-    assert (found.new, found.missing) == (("a",), ("b", "c"))
-    assert len(found.refused) == 2
-    assert (answers / "a.reply.md").read_text() == "an answer"
-    assert pilot_answers.collect(tmp_path).new == ()
+    for name in ("runs", "answers"):
+        shutil.rmtree(tmp_path / name)
+    assert pilot("seed", "--recording", str(recording), *arm) == 0
+    assert f"{len(calls)} calls" in capsys.readouterr().out
+    assert pilot("seed", "--recording", str(recording), *arm) == 1  # it has begun
+    assert pilot(*step, "--verdicts", str(verdicts)) == 0
+    again = tmp_path / "again.jsonl"
+    assert pilot("record", "--out", str(again), *arm) == 0
+    assert read_recording(again).calls == calls
+    asked = [path.name for path in pilot_answers.unanswered(tmp_path / "answers")]
+    assert all(f"-a{call.key.attempt:04}-" not in name for call in calls for name in asked)
