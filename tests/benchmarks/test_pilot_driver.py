@@ -150,3 +150,42 @@ def test_a_pilot_whose_folder_is_gone_goes_on_from_its_recording(pilot, tmp_path
     assert read_recording(again).calls == calls
     asked = [path.name for path in pilot_answers.unanswered(tmp_path / "answers")]
     assert all(f"-a{call.key.attempt:04}-" not in name for call in calls for name in asked)
+
+
+def test_a_run_that_fails_is_told_and_the_others_go_on(pilot, tmp_path, capsys):
+    assert pilot("step") == 0
+    journal = next(tmp_path.glob("runs/sample/*/journal.sqlite"))
+    journal.write_bytes(b"no database")
+    assert pilot("step") == 1
+    told = capsys.readouterr().out
+    assert "sample/kernelbench-1-1.triton: " in told
+    assert "Traceback" not in told
+
+
+def test_prompts_of_one_problem_go_to_different_batches(tmp_path):
+    answers = tmp_path / "answers"
+    answers.mkdir()
+    for problem in "xyz":
+        for n in (1, 2):
+            (answers / f"{problem}-a000{n}-s0-12345678.prompt.md").write_text("ask" * n)
+    batches = pilot_answers.hand_out(tmp_path, 2)
+    assert [dict(batch.problems) for batch in batches] == [{"x": 1, "y": 1, "z": 1}] * 2
+    assert all((batch.folder / "README.md").exists() for batch in batches)
+
+
+def test_only_replies_that_answer_a_prompt_are_taken(tmp_path):
+    answers = tmp_path / "answers"
+    answers.mkdir()
+    for name in "abc":
+        (answers / f"{name}.prompt.md").write_text("ask")
+    pilot_answers.hand_out(tmp_path, 1)
+    (tmp_path / "batch-0" / "a.reply.md").write_text("an answer")
+    (tmp_path / "batch-0" / "b.reply.md").write_text(" \n")
+    (tmp_path / "batch-0" / "stranger.reply.md").write_text("an answer")
+    with pytest.raises(ValueError, match="collect first"):
+        pilot_answers.hand_out(tmp_path, 1)
+    found = pilot_answers.collect(tmp_path)
+    assert (found.new, found.missing) == (("a",), ("b", "c"))
+    assert len(found.refused) == 2
+    assert (answers / "a.reply.md").read_text() == "an answer"
+    assert pilot_answers.collect(tmp_path).new == ()

@@ -188,8 +188,9 @@ def _numeric(judged: Judged) -> list[str]:
     if evidence.kind == "timed_call":
         return [KIND_HINTS["timed_call"]]
     read = numerics.read_evidence(evidence.details)
-    axis = axis_names(len(read.shape), is_attention=judged.problem.kind is ProblemKind.ATTENTION)
-    told = meanings(read, case, axis)
+    is_attention = judged.problem.kind is ProblemKind.ATTENTION
+    axis = axis_names(len(read.shape), is_attention=is_attention)
+    told = meanings(read, case, axis, is_attention=is_attention)
     meant = f"What it means: {' '.join(told)}" if told else ""
     if evidence.kind == "outside_tolerance" or not evidence.details:  # its numbers are not told
         close = "It is close, but not within the tolerance that the problem itself states."

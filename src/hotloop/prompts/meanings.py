@@ -1,6 +1,6 @@
 """What wrong values usually mean, the most telling first; nothing where the evidence is silent.
 
-What the judge has recognised in the output (`mistakes.py`) is a statement; a ratio, a place or an
+What the judge has recognised (`mistakes.py`, `probed.py`) is a statement; a ratio, a place or an
 even error is a hint, and is worded as one.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 from hotloop.core.verdict import CaseResult
 from hotloop.prompts.mistakes import describe_mistake, describe_origin
 from hotloop.prompts.numerics import Axis, Law, NumericEvidence, number
+from hotloop.prompts.probed import describe_probe
 
 TILE = 128
 """The largest tile side that is usual; samples within one such square are called one tile."""
@@ -38,9 +39,15 @@ KNOWN_RATIOS: tuple[tuple[float, str], ...] = (
 )
 
 
-def meanings(evidence: NumericEvidence, case: CaseResult | None, axis: Axis) -> list[str]:
+def meanings(
+    evidence: NumericEvidence, case: CaseResult | None, axis: Axis, *, is_attention: bool = False
+) -> list[str]:
     """Return at most `MAX_TOLD` sentences on the cause; empty when the evidence carries none."""
-    certain = describe_mistake(evidence.mistake) or describe_origin(evidence.origin, axis)
+    certain = (
+        describe_mistake(evidence.mistake)
+        or describe_origin(evidence.origin, axis)
+        or describe_probe(evidence.probe, is_attention=is_attention)
+    )
     place = _last_block(evidence, axis) or _one_tile(evidence) or _strided(evidence, axis)
     if certain:
         return [certain, place] if place else [certain]

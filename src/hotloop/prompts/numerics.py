@@ -80,6 +80,8 @@ class NumericEvidence:
     diagonal: str | None
     origin: object
     mistake: object
+    probe: object
+    """Which elements of an input it was made from, found by calling the candidate again."""
     smaller: str
     """At which other sizes the same kernel is right and wrong, in words."""
     masked_rows: bool
@@ -115,6 +117,7 @@ def read_evidence(details: Mapping[str, Any]) -> NumericEvidence:
         diagonal=str(details["diagonal"]) if "diagonal" in details else None,
         origin=details.get("origin"),
         mistake=details.get("mistake"),
+        probe=details.get("probe"),
         smaller=_smaller(details.get("smaller")),
         masked_rows=details.get("masked_rows") is True,
     )

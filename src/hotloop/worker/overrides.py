@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from typing import Any
 
 Setting = int | float | str
 
@@ -31,6 +32,35 @@ def override_constants(tree: ast.Module, settings: Mapping[str, Setting]) -> set
     tree.body = body
     ast.fix_missing_locations(tree)
     return replaced
+
+
+def settable_sizes(source: str, namespace: Mapping[str, Any]) -> dict[str, int]:
+    """Return the constants that are whole numbers written out, with the values in force.
+
+    Args:
+        source: text of the problem's file.
+        namespace: the executed module.
+    """
+    found: dict[str, int] = {}
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.AnnAssign):
+            pairs = _pairs(statement.target, statement.value)
+        elif isinstance(statement, ast.Assign):
+            pairs = [pair for t in statement.targets for pair in _pairs(t, statement.value)]
+        else:
+            continue
+        for target, value in pairs:
+            name = target.id if isinstance(target, ast.Name) else ""
+            if isinstance(value, ast.Constant) and type(value.value) is int:
+                now = namespace.get(name)
+                found |= {name: now} if type(now) is int else {}
+    return found
+
+
+def _pairs(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.expr, ast.expr | None]]:
+    if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
+        return list(zip(target.elts, value.elts, strict=False))
+    return [(target, value)]
 
 
 def _override_target(

@@ -6,6 +6,7 @@ candidate; the final tier draws new seeds.
 
 from __future__ import annotations
 
+import gc
 import statistics
 import sys
 import time
@@ -21,6 +22,7 @@ from hotloop.worker.board import Board
 from hotloop.worker.cases import CaseBook, cache_budget_bytes
 from hotloop.worker.device import environment, peaks
 from hotloop.worker.load import load_problem
+from hotloop.worker.memory import release_memory
 from hotloop.worker.module_host import flatten_outputs
 from hotloop.worker.reference import Draw, Reference, build_reference
 from hotloop.worker.timed import TimedInputs, make_clock_once, secret_seed
@@ -30,6 +32,8 @@ SEEDS = 3
 """Secret seeds of the first profile; every other profile gets one."""
 BASELINE_SAMPLES = 15
 BASELINE_SECONDS = 0.5
+KEPT_AT_FINAL_BYTES = 4 << 30
+"""Cases may keep this much while the final tier draws new ones."""
 SEARCH_BASELINES = ("eager", "compile", "flex", "flex_max_autotune", "sdpa_flash", "cudnn")
 
 
@@ -43,8 +47,21 @@ class WorkloadView:
     board: Board
 
     @classmethod
-    def build(cls, problem: Problem, workload: Workload, device: str) -> WorkloadView:
+    def build(
+        cls,
+        problem: Problem,
+        workload: Workload,
+        device: str,
+        *,
+        free_others: Callable[[], None] = lambda: None,
+    ) -> WorkloadView:
         """Load the problem at one workload and compute its cases.
+
+        Args:
+            problem: what to load.
+            workload: its sizes.
+            device: `cuda` or `cpu`.
+            free_others: frees the cases of other workloads; called where memory runs out.
 
         Raises:
             ProblemError: the reference is broken, or its inputs do not fit on the device.
@@ -53,22 +70,16 @@ class WorkloadView:
         loaded = load_problem(problem, device=device, settings=workload.settings)
         reference = build_reference(loaded)
         log_step("reference", start)
-        book = CaseBook(reference, workload.name)
+        book = CaseBook(reference, workload.name, free_others=free_others)
         fill_book(book)
-        draw, _ = book.materialise(book.cases[0])
+        draw = book.draw_of(book.cases[0])
         outputs = flatten_outputs(reference.eager(draw))
+        release_memory()  # the board's memory does not come from torch's cache
         try:
             board = Board.build(reference, draw, outputs)
         except MemoryError as exc:
             raise ProblemError(f"the inputs do not fit on the device: {exc}") from exc
         return cls(workload, reference, book, board)
-
-    def fresh_books(self) -> Iterator[CaseBook]:
-        """Yield a book of one case, with a seed that no evaluation saw, for each known case."""
-        for known in self.book:
-            book = CaseBook(self.reference, self.workload.name)
-            book.add_like(known, secret_seed())
-            yield book
 
 
 def log_step(what: str, start: float) -> None:
@@ -126,22 +137,60 @@ class Session:
         for workload in wanted:
             if workload.name not in self._other_views:
                 self._other_views[workload.name] = WorkloadView.build(
-                    self.problem, workload, self.device
+                    self.problem, workload, self.device, free_others=self.forget_cases
                 )
         return [self._other_views[w.name] for w in wanted]
 
+    def fresh_books(self, view: WorkloadView) -> Iterator[CaseBook]:
+        """Yield a book of one case, with a seed that no evaluation saw, for each known case.
+
+        A case is gone before the next one is drawn, and large known cases before the first.
+
+        Peak of device memory for `smooth_l1_loss` of two inputs of 4 GiB (float32, KernelBench
+        1/96), in GiB: the board's two sets 16, timed inputs 8, the case's inputs 8, the same in
+        float64 16, the terms of the mean twice 16: 64, and some 10 for the contexts and what the
+        candidate reserves. Three known cases and the one before would add 32, and 32 more where
+        each golden kept its terms (`golden.compact`).
+        """
+        self.forget_large_cases()
+        for known in view.book:
+            book = CaseBook(view.reference, view.workload.name, free_others=self.forget_cases)
+            book.add_like(known, secret_seed())
+            yield book
+            book.forget()
+
+    def forget_large_cases(self) -> None:
+        """Keep no cases where they take much; later checks draw them again from their seeds."""
+        if sum(view.book.kept_bytes() for view in self._views()) > KEPT_AT_FINAL_BYTES:
+            self.forget_cases()
+            release_memory()
+
+    def forget_cases(self) -> None:
+        """Keep no inputs and goldens of any workload."""
+        for view in self._views():
+            view.book.forget()
+
+    def _views(self) -> list[WorkloadView]:
+        return [self.nominal, *self._other_views.values()]
+
     def close(self) -> None:
-        """Free the buffers; only after every candidate is gone."""
-        for view in (self.nominal, *self._other_views.values()):
+        """Free the buffers and all inputs; only after every candidate is gone."""
+        self.forget_cases()
+        for view in self._views():
             view.board.arena.close()
+        self.timed = None
+        self.baselines.clear()
+        self._other_views.clear()
+        gc.collect()  # compiled baselines refer to themselves
+        release_memory()
 
     def _eager_tf32(self) -> bool | None:
-        draw, _ = self.nominal.book.materialise(self.nominal.book.cases[0])
-        return self.reference.eager_uses_tf32(draw)
+        book = self.nominal.book
+        return self.reference.eager_uses_tf32(book.draw_of(book.cases[0]))
 
     def _prepare_timing(self) -> None:
         reference = self.reference
-        book = CaseBook(reference, "timed")
+        book = CaseBook(reference, "timed", free_others=self.forget_cases)
         seed = secret_seed()
         draw = reference.draw(seed, reference.profiles[0], timed=True)
         book.add_draw(draw)
@@ -177,7 +226,7 @@ class Session:
         if self.problem.kind is ProblemKind.ATTENTION:
             attention = trace_attention(loaded)
         elif tracing:
-            draw, _ = self.nominal.book.materialise(self.nominal.book.cases[0])
+            draw = self.nominal.book.draw_of(self.nominal.book.cases[0])
             assert loaded.model_class is not None
             with torch.device(self.device):
                 model = loaded.model_class(*self.init_args)

@@ -10,8 +10,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from hotloop.core.candidate import Candidate
 from hotloop.core.units import tflops
 from hotloop.core.verdict import (
@@ -28,6 +26,8 @@ from hotloop.worker.device import confirm_device, peaks
 from hotloop.worker.diagnosis import workload_of
 from hotloop.worker.evaluation import Evaluation, Failed, needs_gpu
 from hotloop.worker.final import FinalTiming, time_final
+from hotloop.worker.follow_up import follow_up
+from hotloop.worker.memory import leave_room
 from hotloop.worker.patience import Patience
 from hotloop.worker.performance import (
     CandidateTimer,
@@ -38,7 +38,6 @@ from hotloop.worker.performance import (
 from hotloop.worker.profile import Profiler
 from hotloop.worker.profile_ncu import Counters
 from hotloop.worker.session import Session, WorkloadView
-from hotloop.worker.smaller import smallest_failing
 from hotloop.worker.workroom import Workroom
 
 CALL_TIMEOUT_S = {"cuda": 30.0, "cpu": 300.0}
@@ -111,6 +110,8 @@ class Verification:
     def _judge(self, tier: Tier) -> Verdict:
         session = self._session
         final = tier is Tier.FINAL
+        if final:
+            session.forget_large_cases()
         for view in (*session.views(held_out=final), session.nominal):
             evaluation = self._start(view)
             try:
@@ -133,7 +134,8 @@ class Verification:
         self._isolation = str(evaluation.child.cage.tier)
         try:
             first = view.book.cases[0]
-            view.board.write_state(view.book.materialise(first)[0])
+            view.board.write_state(view.book.draw_of(first))
+            leave_room()
             evaluation.attach()
             evaluation.load(tuple(view.reference.loaded.init_args or ()))
         except Failed as failed:
@@ -149,23 +151,19 @@ class Verification:
     def _check(self, view: WorkloadView, evaluation: Evaluation, *, final: bool) -> None:
         start = time.monotonic()
         stage = CorrectnessStage(evaluation)
-        books = view.fresh_books() if final else iter((view.book,))
+        books = self._session.fresh_books(view) if final else iter((view.book,))
         self._checks += [f"correctness:{view.workload.name}", "inputs_unmodified", "repeats"]
         try:
             stage.run(books, self._call_timeout_s)
         except Failed as failed:
-            raise self._with_smaller(failed, view, evaluation, final=final) from None
+            if final or stage.wrong is None:
+                raise
+            nominal, details = view is self._session.nominal, failed.evidence.details
+            found = follow_up(evaluation, stage.wrong, details, nominal=nominal)
+            raise failed.on(found) from None
         finally:
             self._note(stage)
             self._add("correctness", start)
-
-    def _with_smaller(
-        self, failed: Failed, view: WorkloadView, evaluation: Evaluation, *, final: bool
-    ) -> Failed:
-        """Add the smallest failing sizes to wrong values of the nominal workload."""
-        wrong = failed.status is Status.INCORRECT_NUMERICAL and view is self._session.nominal
-        found = smallest_failing(evaluation, view.reference) if wrong and not final else None
-        return failed.on({"smaller": found}) if found else failed
 
     def _note(self, stage: CorrectnessStage) -> None:
         """Add a workload's cases to those of the workloads before it."""
@@ -292,9 +290,3 @@ class Verification:
 
 def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, 4) for name, value in seconds.items()}
-
-
-def release_memory() -> None:
-    """Give cached device memory back between evaluations, so that candidates find it free."""
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        torch.cuda.empty_cache()
