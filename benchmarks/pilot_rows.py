@@ -77,6 +77,7 @@ def row_of(run: PilotRun, journal: Journal, tokens: pilot_tokens.Counter) -> Row
         "calls": len(found.calls),
         "rounds_to_first_correct": _first_correct(found),
         "correct_after": _correct_after(found),
+        "fast_ms": _fast_ms(found),
         "best_attempt": found.best.id if found.best else None,
         "rankable": found.info.rankable if found.info else None,
         "rankable_notes": list(found.info.notes) if found.info else [],
@@ -152,6 +153,18 @@ def _correct_after(found: _Found) -> list[bool]:
     """Return for each number of calls whether one of them had brought a correct kernel."""
     first = _first_correct(found)
     return [first is not None and n >= first for n in range(1, len(found.calls) + 1)]
+
+
+def _fast_ms(found: _Found) -> list[float | None]:
+    """Return the fast tier's time of each call's kernel; None where there is no correct one."""
+    return [
+        a.verdict.performance.latency_ms
+        if a.verdict is not None
+        and a.verdict.performance is not None
+        and _is_correct(a, found.finals)
+        else None
+        for a in found.calls
+    ]
 
 
 def _failures(found: _Found) -> list[Row]:

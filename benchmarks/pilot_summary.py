@@ -75,6 +75,16 @@ def speedup(row: Mapping[str, Any], baseline: str) -> float:
     return 1.0 if found is None else found[0]
 
 
+def fast_speedup(row: Mapping[str, Any], calls: int) -> float:
+    """Return the fastest baseline's time over the best of the first calls, both of the fast tier.
+
+    1.0 where none of them brought a correct kernel, or no baseline was timed.
+    """
+    times = [ms for ms in row["fast_ms"][:calls] if ms is not None]
+    exact = [ms for name, ms in row["setup_baselines_ms"].items() if name not in APPROXIMATE]
+    return min(exact) / min(times) if times and exact else 1.0
+
+
 def ablation(rows: Sequence[Row]) -> Row:
     """Return the arms side by side, over the problems that all of them have a run of."""
     by_arm: dict[str, dict[str, Row]] = defaultdict(dict)
@@ -89,9 +99,12 @@ def ablation(rows: Sequence[Row]) -> Row:
     of_main = [by_arm[MAIN][p] for p in problems] if MAIN in by_arm else []
     return {
         "problems": problems,
-        "note": "The same problems and number of calls in each arm. Drafts that were asked for by "
-        "the same prompt under the same key share one reply. `main` sees memory; `sample` has no "
-        "feedback. Correct: the fast tier, and the final one for the kernels tried there.",
+        "note": "The same problems in each arm; their first drafts share one reply. `main` sees "
+        "memory; `sample` has no feedback. `correct_after` and `speedup_after` compare arms at the "
+        "same number of calls: correct at the fast tier, and at the final one where it was tried; "
+        "fastest baseline over the best time so far, both of the fast tier, geometric mean, 1.0 "
+        "without a correct kernel. A run that has had fewer calls counts with what it has. "
+        "`speedup` is of the final tier, after all calls of an arm.",
         "arms": {
             name: _arm([by_arm[name][p] for p in problems], of_main) for name in names if problems
         },
@@ -131,6 +144,10 @@ def _arm(rows: Sequence[Row], of_main: Sequence[Row]) -> Row:
     ]
     return {
         "correct_after": [sum(_has_correct(row, n) for row in rows) for n in range(1, calls + 1)],
+        "calls": [row["calls"] for row in rows],
+        "speedup_after": [
+            geometric_mean([fast_speedup(row, n) for row in rows]) for n in range(1, calls + 1)
+        ],
         "correct": sum(is_correct(row) for row in rows),
         "speedup": _over(rows, FASTEST),
         "speedup_over_eager": _over(rows, "eager"),

@@ -26,6 +26,7 @@ def test_a_row_of_a_correct_kernel():
     assert (found["status"], found["tier"], found["is_finished"]) == ("PASSED", "final", True)
     assert (found["calls"], found["rounds_to_first_correct"], found["best_attempt"]) == (3, 2, 3)
     assert found["correct_after"] == [False, True, True]
+    assert found["fast_ms"] == [None, 0.5, 0.25]
     assert found["performance"]["speedup"] == {"eager": 8.0, "compile": 4.0}
     assert found["environment"] == {"gpu": "an H200"}
     assert found["model"] == "somebody"
@@ -114,6 +115,9 @@ def test_the_ablation_pairs_the_same_problems():
     main, sample = found["arms"]["main"], found["arms"]["sample"]
     assert main["correct_after"] == [1, 2]
     assert sample["correct_after"] == [0, 1]
+    # Fast times over the 1 ms of `compile`: 1 and 4, then 2 and 4; the second run has one call.
+    assert main["speedup_after"] == pytest.approx([math.sqrt(4), math.sqrt(8)])
+    assert sample["speedup_after"] == [1.0, 1.0]
     assert main["speedup"]["geometric_mean"] == pytest.approx(math.sqrt(8))
     assert sample["speedup"]["geometric_mean"] == 1.0
     assert sample["main_over_this"] == {
