@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ast
 import re
-import threading
-import warnings
 from dataclasses import dataclass
+
+from hotloop.core.python_source import parse_python
 
 MAX_SOURCE_CHARS = 400_000
 """Longer code is not parsed: no kernel file is that long, and parsing takes time and stack."""
@@ -20,7 +20,6 @@ MAX_OPEN_BRACKETS = 200
 
 _MODEL_LINE = re.compile(r"^class ModelNew\b", re.MULTILINE)
 _DEEP = re.compile(rf"[-+~(\[{{]{{{MAX_OPEN_BRACKETS},}}")
-_filters = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,24 +48,17 @@ def parse(text: str) -> ast.Module | None:
     if len(text) > MAX_SOURCE_CHARS or _DEEP.search(text):
         return None
     try:
-        # The lock: warnings.catch_warnings changes the whole process's filters.
-        with _filters, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return parse_python(text)
+    except SyntaxError:
         return None
 
 
 def error_line(text: str) -> int | None:
     """Return the line (from 1) at which the text stops being Python; None where it is Python."""
     try:
-        with _filters, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text)
+        parse_python(text)
     except SyntaxError as exc:
         return exc.lineno or 1
-    except (ValueError, RecursionError, MemoryError):
-        return 1
     return None
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Policy
+from hotloop.core.python_source import Unparsable, parse_python
 
 BANNED_MODULES = {
     name: "a kernel needs no access to the process or the system"
@@ -100,7 +101,7 @@ class Finding:
 
     rule: str
     """`no_code`, `banned_import`, `banned_name`, `try_except`, `inheritance`, `no_kernel`,
-    `library_call`."""
+    `library_call`, `unreadable`."""
     message: str
     line: int | None = None
 
@@ -149,8 +150,11 @@ def _identifiers(text: str) -> Iterator[Finding]:
 
 def _python(text: str, policy: Policy) -> Iterator[Finding]:
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
+        tree = parse_python(text)
+    except Unparsable as exc:
+        yield Finding("unreadable", f"{exc}; write it flatter", 1)
+        return
+    except SyntaxError:
         return
     yield from _identifiers(text)
     for node in ast.walk(tree):
