@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from hotloop.core.attempt import Budget
-from hotloop.core.verdict import Status
+from hotloop.core.verdict import Status, Tier
 from hotloop.engine import Parts, StopReason, run_search
 from hotloop.llm.call_notes import CallNotes
 from hotloop.llm.journaled import JournaledModel
@@ -126,3 +126,37 @@ def test_refused_once_it_is_judged_the_next_time():
     assert result.reason is StopReason.CANDIDATES
     finals = {n["candidate_id"] for n in store.notes("final")}
     assert first in finals, "a failure at the fast tier is none of the final one"
+
+
+def judge_no_final(store):
+    """Bring back fast verdicts, and an error on whatever is asked for at the final tier."""
+    verdicts, errors = [], []
+    for item in pending_items(store):
+        if item.tier is Tier.FINAL:
+            errors.append(
+                JudgeError(
+                    problem_id=PROBLEM.id,
+                    candidate_id=item.candidate.id,
+                    error="DeviceLost",
+                    message="no GPU",
+                    tier=item.tier,
+                    asked=item.asked,
+                )
+            )
+        else:
+            verdict = fake_verdict(0.5, item.candidate.id, tier=item.tier)
+            verdicts.append(replace(verdict, problem_id=PROBLEM.id))
+    take_in(store, PROBLEM, Verdicts(verdicts=tuple(verdicts), errors=tuple(errors)))
+
+
+def test_finals_that_no_machine_can_make_are_gone_on_without():
+    store, _ = first_is_sent_away()
+    for _ in range(10):
+        result = search(store)
+        if result.reason is not StopReason.WAITING:
+            break
+        judge_no_final(store)
+    assert result.reason is StopReason.CANDIDATES
+    assert result.final is None
+    warnings = [note["message"] for note in store.notes("warning")]
+    assert any("could not be judged elsewhere (final)" in message for message in warnings)

@@ -62,3 +62,9 @@ def test_a_true_diff_gives_the_new_file(old, new):
     rows = list(difflib.unified_diff(old, new, "a/kernel.py", "b/kernel.py", lineterm=""))
     if rows:
         assert change("\n".join(rows), "\n".join(old))["kernel.py"] == "\n".join(new)
+
+
+def test_a_removed_line_may_begin_with_dashes():
+    text = FILE.replace("line 3", "-- line 3")
+    diff = "@@ -3,3 +3,3 @@\n line 2\n--- line 3\n+line 3\n line 4\n"
+    assert change(diff, text)["kernel.py"] == FILE

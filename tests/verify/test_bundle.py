@@ -93,7 +93,7 @@ VERDICTS = Verdicts(
 
 
 def newer(head):
-    return re.sub(r'("hotloop_\w+":)1', r"\g<1>2", head)
+    return re.sub(r'("hotloop_\w+":)2', r"\g<1>3", head)
 
 
 def test_both_files_come_back_as_they_were(tmp_path):
@@ -125,7 +125,7 @@ def test_an_error_knows_whose_fault_it_is():
         (lambda lines: [], "an empty file"),
         (lambda lines: ["PK\x03\x04", *lines], "expected a file of hotloop"),
         (lambda lines: ['{"some": "json"}'], "something else"),
-        (lambda lines: [newer(lines[0]), *lines[1:]], "expected version 1"),
+        (lambda lines: [newer(lines[0]), *lines[1:]], "expected version 2"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path, change, why):
@@ -189,3 +189,12 @@ def test_counters_are_read_of_what_beats_its_own_run_and_only_where_they_are_sho
     assert first.profile_below_ms > 1e9
     assert replace(first, incumbent_ms=0.25).profile_below_ms == 0.25
     assert replace(first, incumbent_ms=0.25, wants_counters=False).profile_below_ms == 0.0
+
+
+def test_a_file_of_the_version_before_is_read(tmp_path):
+    path = tmp_path / "bundle"
+    write_bundle(path, BUNDLE)
+    head, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([head.replace(":2", ":1", 1).replace(": 2", ": 1", 1), *rest]) + "\n")
+    assert '"hotloop_bundle":1' in path.read_text().replace(" ", "").splitlines()[0]
+    assert read_bundle(path) == BUNDLE

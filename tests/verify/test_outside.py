@@ -6,6 +6,7 @@ import pytest
 
 from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind
+from hotloop.core.record import to_json
 from hotloop.core.verdict import Evidence, Performance, Stage, Status, Tier, Verdict
 from hotloop.errors import DeviceLost, Pending, ProblemError, UnsupportedOp
 from hotloop.store.memory import MemoryStore
@@ -216,6 +217,9 @@ def not_judged(store):
     return Verdicts(errors=tuple(errors))
 
 
+NEW_FIELDS = ("tier", "asked")
+
+
 def refusals(store):
     return [(note["tier"], note["asked"]) for note in store.notes("outside_error")]
 
@@ -236,6 +240,18 @@ def test_each_asking_that_fails_counts_once(loaded):
     assert refusals(store) == [("fast", 1), ("fast", 2)]
     take_in(store, PROBLEM, Verdicts(verdicts=(verdict(),)))
     assert verifier.verify(candidate(), Tier.FAST).passed
+
+
+def test_a_note_of_an_older_version_counts_for_every_tier_and_once(loaded):
+    store, verifier = loaded
+    keep(store, candidate())
+    with pytest.raises(Pending):
+        verifier.verify(candidate(), Tier.FAST)
+    old = error(candidate_id=candidate().id)
+    store.note("outside_error", {k: v for k, v in to_json(old).items() if k not in NEW_FIELDS})
+    take_in(store, PROBLEM, Verdicts(errors=(old,)))
+    assert len(store.notes("outside_error")) == 1
+    assert [item.asked for item in pending_items(store)] == [2]
 
 
 def test_what_failed_at_the_fast_tier_is_no_failure_of_the_final_one(loaded):

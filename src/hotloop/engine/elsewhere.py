@@ -25,7 +25,7 @@ ERROR = "outside_error"
 NOT_JUDGED = "not_judged"
 """Kind of evidence of an attempt that ends so. It says nothing of the kernel."""
 MAX_REFUSALS = 2
-"""How often a candidate may come back from the fast tier without a verdict."""
+"""How often a candidate may come back from a tier without a verdict."""
 
 
 def is_judged_elsewhere(store: Store) -> bool:
@@ -33,9 +33,9 @@ def is_judged_elsewhere(store: Store) -> bool:
     return bool(store.notes(WANTED))
 
 
-def is_refused(store: Store, candidate_id: str, tier: Tier) -> bool:
-    """Whether the other machine could not judge a candidate: its verdict may never come."""
-    return bool(_refusals(store, candidate_id, tier))
+def is_refused(store: Store, candidate_id: str, tier: Tier, *, times: int = 1) -> bool:
+    """Whether the other machine could not judge a candidate, so often: its verdict may not come."""
+    return len(_refusals(store, candidate_id, tier)) >= times
 
 
 def given_up(session: Session, candidate_id: str) -> Verdict | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from hotloop.core.attempt import Attempt
 from hotloop.core.verdict import Tier, Verdict
-from hotloop.engine.elsewhere import is_judged_elsewhere, is_refused
+from hotloop.engine.elsewhere import MAX_REFUSALS, is_judged_elsewhere, is_refused
 from hotloop.engine.judging import judge
 from hotloop.engine.result import ranked, stored_finals
 from hotloop.engine.session import Session
@@ -30,7 +30,8 @@ def run_final_tier(session: Session) -> Pending | None:
     """Verify the best one to three; their verdicts go to the journal.
 
     Returns what is judged elsewhere and has not come back yet; None when nothing is missing. What
-    the other machine could not judge is not missing once another candidate has passed.
+    the other machine could not judge is not missing once another candidate has passed, or once it
+    failed there `MAX_REFUSALS` times.
 
     Raises:
         InfraError: the machine failed twice.
@@ -53,16 +54,17 @@ def run_final_tier(session: Session) -> Pending | None:
             continue
         session.reporter.final(attempt, verdict)
         finals[attempt.candidate_id] = verdict
-    if any(verdict.passed for verdict in finals.values()):
-        awaited = _without_refused(session, awaited)
-    return _together(list(awaited.values()))
+    tries = 1 if any(verdict.passed for verdict in finals.values()) else MAX_REFUSALS
+    return _together(list(_without_refused(session, awaited, tries).values()))
 
 
-def _without_refused(session: Session, awaited: Mapping[str, Pending]) -> dict[str, Pending]:
+def _without_refused(
+    session: Session, awaited: Mapping[str, Pending], tries: int
+) -> dict[str, Pending]:
     """Return what may still come back; warn of the rest."""
     kept = dict(awaited)
     for candidate_id in awaited:
-        if is_refused(session.parts.store, candidate_id, Tier.FINAL):
+        if is_refused(session.parts.store, candidate_id, Tier.FINAL, times=tries):
             del kept[candidate_id]
             session.reporter.warning(
                 f"candidate {candidate_id} could not be judged elsewhere (final): the run ends "

@@ -56,15 +56,16 @@ def read_hunks(text: str) -> list[Hunk]:
     hunks: list[Hunk] = []
     target: str | None = None
     in_hunk = False
-    for line in text.split("\n"):
+    lines = text.split("\n")
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
         header = _HUNK.match(line)
         named = _TARGET.match(line)
         if header is not None:
             line, count = header[1], header[2] or "1"
             hunks.append(Hunk(target, int(line) if line else None, int(count) if line else 0))
             in_hunk = True
-        elif line.startswith("--- ") and not line.startswith("--- -"):
-            in_hunk = False
+        elif line.startswith("--- ") and _TARGET.match(after):
+            in_hunk = False  # else it is a removed line that begins with two dashes
         elif named is not None and not in_hunk:
             target = named[1]
         elif in_hunk and not line.startswith("\\"):  # "\ No newline at end of file"

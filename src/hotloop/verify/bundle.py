@@ -24,8 +24,9 @@ from hotloop.core.record import dumps, from_json, to_json
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.errors import ConfigError, ProblemError
 
-BUNDLE_VERSION = 1
-VERDICTS_VERSION = 1
+VERSION = 2
+OLDEST = 1
+"""Version 1 knew neither `asked` nor `wants_counters`, nor the tier of an error."""
 
 _BUNDLE = "hotloop_bundle"
 _VERDICTS = "hotloop_verdicts"
@@ -132,7 +133,7 @@ def write_bundle(path: Path, bundle: Bundle) -> None:
     """
     records = [{"problem_id": p.id, "problem": to_json(p)} for p in bundle.problems.values()]
     records += [_item_record(item) for item in bundle.items]
-    head = {_BUNDLE: BUNDLE_VERSION, "problem": len(bundle.problems), "item": len(bundle.items)}
+    head = {_BUNDLE: VERSION, "problem": len(bundle.problems), "item": len(bundle.items)}
     _write(path, [head, *records])
 
 
@@ -144,7 +145,7 @@ def read_bundle(path: Path) -> Bundle:
     """
     problems: dict[str, Problem] = {}
     items: dict[Key, Item] = {}
-    for line in _read(path, _BUNDLE, BUNDLE_VERSION):
+    for line in _read(path, _BUNDLE):
         if "problem" in line.record:
             problem = line.parse(Problem, "problem")
             line.check("problem_id", problem.id)
@@ -165,7 +166,7 @@ def write_verdicts(path: Path, verdicts: Verdicts) -> None:
         ConfigError: the file cannot be written.
     """
     head = {
-        _VERDICTS: VERDICTS_VERSION,
+        _VERDICTS: VERSION,
         "info": len(verdicts.infos),
         "verdict": len(verdicts.verdicts),
         "error": len(verdicts.errors),
@@ -185,7 +186,7 @@ def read_verdicts(path: Path) -> Verdicts:
     infos: dict[str, ProblemInfo] = {}
     verdicts: list[Verdict] = []
     failures: list[JudgeError] = []
-    for line in _read(path, _VERDICTS, VERDICTS_VERSION):
+    for line in _read(path, _VERDICTS):
         if "info" in line.record:
             info = line.parse(ProblemInfo, "info")
             infos[info.problem_id] = info
@@ -246,7 +247,7 @@ def _write(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
         ) from None
 
 
-def _read(path: Path, kind: str, version: int) -> Iterator[_Line]:
+def _read(path: Path, kind: str) -> Iterator[_Line]:
     """Yield the records after the first line; checks in the end that none is missing."""
     lines = _lines(path)
     head = next(lines, None)
@@ -255,9 +256,9 @@ def _read(path: Path, kind: str, version: int) -> Iterator[_Line]:
     if head is None or found != kind:
         got = "an empty file" if head is None else _KINDS.get(found or "", "something else")
         raise ConfigError(f"{path}: expected {_KINDS[kind]}, got {got}")
-    if record[kind] != version:
+    if record[kind] not in range(OLDEST, VERSION + 1):
         raise ConfigError(
-            f"{path}: expected version {version} of the format, got {record[kind]!r}; use the same "
+            f"{path}: expected version {VERSION} of the format, got {record[kind]!r}; use the same "
             "hotloop on both machines"
         )
     missing = {name: count for name, count in record.items() if name != kind}

@@ -231,8 +231,15 @@ class _Known:
 
 
 def _refusals(notes: Sequence[Mapping[str, Any]]) -> Counter[Wish]:
-    """Count how often each candidate could not be judged, by the tier asked for."""
-    return Counter((note["candidate_id"], note.get("tier")) for note in notes)
+    """Count how often each candidate could not be judged, by the tier asked for.
+
+    Notes of older versions name no tier and count for each.
+    """
+    return Counter(
+        (note["candidate_id"], tier)
+        for note in notes
+        for tier in ([note["tier"]] if note.get("tier") else [t.value for t in Tier])
+    )
 
 
 def _load_errors(notes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
