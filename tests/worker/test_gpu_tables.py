@@ -75,4 +75,7 @@ def test_a_large_table_does_not_keep_the_profiler_from_its_counters(
         large = measured(judge.verify(with_table(300 << 18), Tier.FAST))
     finally:
         judge.close()
-    assert bool(large.counters) is bool(plain.counters), large.counters_refused
+    if plain.counters_refused is not None:
+        pytest.skip(f"this machine gives no counters: {plain.counters_refused}")
+    assert plain.counters
+    assert large.counters, large.counters_refused

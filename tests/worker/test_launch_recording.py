@@ -12,6 +12,7 @@ from scaled_rows import CUDA
 
 from hotloop.worker.arena import Arena, Layout
 from hotloop.worker.board import Board
+from hotloop.worker.channel import Channel
 from hotloop.worker.launch_description import parse
 from hotloop.worker.launch_plan import BoundPlan, bind
 from hotloop.worker.launch_recording import ArenaPlaces, contiguous_strides, record_plan
@@ -101,6 +102,7 @@ def test_replay_wants_all_that_the_device_ran() -> None:
         {"recording": None}, {"recording": "[" * 100_000}, {"recording": "[]"},
         {"recording": '{"launches": []}'}, {"recording": '{"launches": [], "buffers": [1]}'},
         {"recording": '{"launches": [{"parameters": 3}], "buffers": [], "outputs": []}'},
+        {"cubins": {KEY: float("nan")}}, {"cubins": {KEY: 1}}, {"cubins": None}, {"cubins": "code"},
     ],
 )  # fmt: skip
 def test_malformed_recording_is_refused_and_no_error_of_the_judge(change: dict[str, Any]) -> None:
@@ -138,3 +140,33 @@ def test_strides_are_those_of_a_contiguous_tensor(
     shape: tuple[int, ...], strides: list[int]
 ) -> None:
     assert contiguous_strides(shape) == strides
+
+
+@pytest.mark.parametrize(
+    "value", ["NaN", "Infinity", "1e999", "0.5", '"0"', "null", "true"],
+)  # fmt: skip
+@pytest.mark.parametrize("field", ["offset", "buffer", "nbytes"])
+def test_a_number_that_is_no_integer_is_refused(value: str, field: str) -> None:
+    where = board()
+    answer = recording(where).to_answer()
+    raw = json.loads(answer["recording"])
+    row = raw["buffers"][0] if field == "nbytes" else raw["launches"][0]["parameters"][0]
+    row[field] = "here"
+    text = json.dumps(raw).replace('"here"', value)
+    with pytest.raises(Refused, match="malformed"):
+        read_recording(answer | {"recording": text}, where, ())
+
+
+def test_what_is_read_can_be_sent_on_whatever_the_other_fields_hold() -> None:
+    where = board()
+    answer = recording(where).to_answer()
+    for value in ("NaN", "-Infinity", "1e999"):
+        raw = json.loads(answer["recording"])
+        raw["launches"][0]["num_ctas"] = "here"
+        text = json.dumps(raw).replace('"here"', value)
+        with pytest.raises(Refused, match="malformed"):
+            read_recording(answer | {"recording": text}, where, ())
+    ours, theirs = Channel.pair()
+    with theirs:
+        ours.send(read_recording(answer, where, ()))
+        ours.close()

@@ -113,6 +113,21 @@ def test_a_file_that_can_be_changed_is_refused(seals, missing):
     assert not is_open(fd)
 
 
+def test_a_sealed_file_that_cannot_be_read_is_refused_and_one_to_read_only_is_not():
+    fd = memory_file()
+    for flags in (os.O_RDONLY, os.O_RDWR):
+        with contextlib.suppress(PermissionError):  # sealed for writing: some kernels refuse
+            again = os.open(f"/proc/self/fd/{fd}", flags)
+            tables = Tables.take([again])
+            assert tables.read(0, 4) == bytes(4)
+            tables.close()
+    unreadable = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY)
+    with pytest.raises(TablesRefused, match="can be read, got one that cannot"):
+        Tables.take([unreadable])
+    assert not is_open(unreadable)
+    os.close(fd)
+
+
 def test_other_files_are_refused(tmp_path):
     (tmp_path / "file").write_bytes(b"x")
     read_end, write_end = os.pipe()

@@ -18,7 +18,7 @@ import torch
 
 from hotloop.errors import ProblemError
 from hotloop.worker.compare import Bound, make_bound, reseeded
-from hotloop.worker.memory import describe_memory, ran_out, release_memory
+from hotloop.worker.memory import DoesNotFit, describe_memory, ran_out, release_memory
 from hotloop.worker.module_runner import tensors_of
 from hotloop.worker.pieces import all_finite
 from hotloop.worker.reference import Draw, Reference
@@ -57,7 +57,8 @@ class CaseBook:
         """Add a case, or note why its profile is void. Returns the bytes it keeps.
 
         Raises:
-            ProblemError: the shipped profile itself is broken, or it does not fit.
+            ProblemError: the shipped profile itself is broken.
+            DoesNotFit: memory ran out twice.
         """
         return self._with_room(
             profile, lambda: self._add(self.reference.draw(seed, profile), cache_bytes)
@@ -67,7 +68,8 @@ class CaseBook:
         """Add a case for inputs that are drawn already. Returns the bytes it keeps.
 
         Raises:
-            ProblemError: it is the first case and its gate would say nothing, or it does not fit.
+            ProblemError: it is the first case and its gate would say nothing.
+            DoesNotFit: memory ran out twice.
         """
         return self._with_room(draw.profile, lambda: self._add(draw, cache_bytes))
 
@@ -91,7 +93,7 @@ class CaseBook:
         """Add a case of a known one's profile with another seed; its envelope is taken over.
 
         Raises:
-            ProblemError: it does not fit.
+            DoesNotFit: memory ran out twice.
         """
         draw, goldens = self._evaluate(seed, known.profile)
         reason = self._void_reason(goldens)
@@ -105,17 +107,21 @@ class CaseBook:
         """Return the inputs and goldens of a case, drawn again if they were not kept.
 
         Raises:
-            ProblemError: it does not fit.
+            DoesNotFit: memory ran out twice.
         """
         if case.kept is not None:
             return case.kept
         return self._evaluate(case.seed, case.profile)
 
     def draw_of(self, case: Case) -> Draw:
-        """Return the inputs of a case; evaluates no golden."""
+        """Return the inputs of a case; evaluates no golden.
+
+        Raises:
+            DoesNotFit: memory ran out twice.
+        """
         if case.kept is not None:
             return case.kept[0]
-        return self.reference.draw(case.seed, case.profile)
+        return self._with_room(case.profile, lambda: self.reference.draw(case.seed, case.profile))
 
     def kept_bytes(self) -> int:
         """Return the memory that this book's cases keep."""
@@ -140,7 +146,7 @@ class CaseBook:
         """Return what `work` returns; where memory runs out, free all that is kept, try once more.
 
         Raises:
-            ProblemError: it does not fit then either.
+            DoesNotFit: it does not fit then either.
         """
         try:
             return work()
@@ -157,7 +163,7 @@ class CaseBook:
         except Exception as exc:  # noqa: BLE001
             if not ran_out(exc):
                 raise
-            raise ProblemError(
+            raise DoesNotFit(
                 f"the golden of {self.reference.loaded.problem.name!r} on {profile!r} inputs does "
                 "not fit on the device, not even after all that is kept was freed: "
                 f"{describe_memory(self.reference.device)}; use smaller sizes"

@@ -91,7 +91,7 @@ class Channel:
             raise ChannelClosed(f"a frame of {size} bytes; at most {self._max_frame_bytes}")
         body = self._read(size, deadline)
         try:
-            message = json.loads(body)
+            message = json.loads(body, parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as exc:
             raise ChannelClosed(f"a frame that is no JSON ({type(exc).__name__})") from exc
         if not isinstance(message, dict):
@@ -131,3 +131,8 @@ class Channel:
         poller.register(self.sock, select.POLLIN | select.POLLHUP)
         if left_s <= 0 or not poller.poll(max(1, int(left_s * 1000))):
             raise ChannelTimeout("no answer within the deadline")
+
+
+def _refuse_constant(name: str) -> None:
+    """Take no NaN or infinity, which Python's reader knows and JSON does not."""
+    raise ValueError(f"{name} is no JSON")

@@ -43,16 +43,32 @@ def follow_up(
         details: what the output told by itself.
         nominal: whether it failed at the problem's own sizes.
     """
-    if wrong.reference is None:
-        return {}
     found: dict[str, Any] = {}
+    try:
+        _look_further(evaluation, wrong, details, found, nominal=nominal)
+    except Exception as exc:  # noqa: BLE001  advice must not cost the verdict that is there
+        text = f"{type(exc).__name__}: {str(exc)[:300]}"
+        print(f"hotloop judge: no further details: {text}", file=sys.stderr, flush=True)
+    return {name: value for name, value in found.items() if value}
+
+
+def _look_further(
+    evaluation: Evaluation,
+    wrong: Wrong,
+    details: Mapping[str, Any],
+    found: dict[str, Any],
+    *,
+    nominal: bool,
+) -> None:
+    """Add to `found` one by one: what is there stays where a later step fails."""
+    if wrong.reference is None:
+        return
     # Before other calls: the output lies in the buffers that they write.
     positions = None if is_explained(wrong, details) else _wrong_positions(wrong)
     if nominal:
         found["smaller"] = smallest_failing(evaluation, wrong.reference, wrong.case.profile)
     if positions is not None:
         found["probe"] = _probe(evaluation, wrong, positions)
-    return {name: value for name, value in found.items() if value}
 
 
 def is_explained(wrong: Wrong, details: Mapping[str, Any]) -> bool:

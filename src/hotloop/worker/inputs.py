@@ -15,16 +15,21 @@ Value profiles
 
 from __future__ import annotations
 
+import importlib
 import random
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from hotloop.errors import ProblemError
+from hotloop.worker.arguments import encode_args
+from hotloop.worker.module_host import ContractError
 
 PROFILES = ("shipped", "normal", "positive_mean", "large", "integers")
 RUNNING_STATISTICS = frozenset({"running_mean", "running_var"})
@@ -110,16 +115,27 @@ class Provenance(TorchFunctionMode):
 
 @contextmanager
 def seeded(seed: int, device: str) -> Iterator[None]:
-    """Seed torch's and Python's generators inside the block and restore them after it."""
+    """Seed torch's, Python's and NumPy's generators inside the block; restore them after it.
+
+    Of NumPy only the global one, which `numpy.random.rand` and the like draw from.
+    """
     devices = [torch.cuda.current_device()] if device == "cuda" else []
     state = random.getstate()
+    numpy_random: Any = None
+    if "numpy" in sys.modules:
+        numpy_random = importlib.import_module("numpy.random")
+        numpy_state = numpy_random.get_state()
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         random.seed(seed)
+        if numpy_random is not None:
+            numpy_random.seed(seed % 2**32)
         try:
             yield
         finally:
             random.setstate(state)
+            if numpy_random is not None:
+                numpy_random.set_state(numpy_state)
 
 
 def generator(seed: int, device: str) -> torch.Generator:
@@ -136,7 +152,8 @@ def draw_inputs(
         The arguments of forward, and for each its law if it is free.
 
     Raises:
-        ProblemError: `get_inputs` returned no sequence. What it raises itself passes.
+        ProblemError: `get_inputs` returned no sequence of tensors and plain values. What it raises
+            itself passes.
     """
     provenance = Provenance()
     with torch.device(device), provenance:
@@ -145,8 +162,26 @@ def draw_inputs(
         raise ProblemError(
             f"get_inputs() should return a list of forward's arguments, got {type(values).__name__}"
         )
+    for i, value in enumerate(values):
+        _check_argument(i, value)
     sources = tuple(provenance.source(v) for v in values)
     return tuple(_place(v, device, dtype) for v in values), sources
+
+
+def check_repeats(first: Sequence[Any], again: Sequence[Any]) -> None:
+    """Check that two draws of one seed are equal: inputs are drawn again where they were not kept.
+
+    Raises:
+        ProblemError: a tensor differs.
+    """
+    for i, (a, b) in enumerate(zip(first, again, strict=True)):
+        if not isinstance(a, Tensor) or _equal(a, b):
+            continue
+        raise ProblemError(
+            f"get_inputs() should return the same values after the same seed, got others as "
+            f"argument {i}; draw from torch, random or numpy.random, without a generator or a "
+            "state of your own"
+        )
 
 
 def fill(tensor: Tensor, profile: str, gen: torch.Generator, scale: float) -> None:
@@ -190,10 +225,41 @@ def perturb_constants(
             state[name].add_(noise, alpha=0.5)
 
 
+def _equal(a: Tensor, b: Any) -> bool:
+    """Whether two tensors are equal; NaN equals NaN."""
+    if not isinstance(b, Tensor) or a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return torch.equal(a, b) or bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def _check_argument(index: int, value: Any) -> None:
+    if isinstance(value, Tensor):
+        return
+    try:
+        encode_args(value)
+    except ContractError:
+        held = sorted({type(leaf).__name__ for leaf in tree_leaves(value)})
+        raise ProblemError(
+            "get_inputs() should return tensors and plain values (numbers, text, None), got a "
+            f"{type(value).__name__} of {', '.join(held)} as argument {index}; give forward each "
+            "tensor as an argument of its own"
+        ) from None
+
+
+def _overlaps(tensor: Tensor) -> bool:
+    """Whether two elements may share memory, as those of an expanded tensor do."""
+    reach = 0
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size > 1 and stride <= reach:
+            return True
+        reach += (size - 1) * stride if size > 1 else 0
+    return False
+
+
 def _place(value: Any, device: str, dtype: torch.dtype | None) -> Any:
-    if isinstance(value, (list, tuple)):
-        return type(value)(_place(v, device, dtype) for v in value)
     if not isinstance(value, Tensor):
         return value
     target = dtype if dtype is not None and value.dtype.is_floating_point else value.dtype
-    return value.detach().to(device=device, dtype=target)
+    placed = value.detach().to(device=device, dtype=target)
+    # The arena has a place for each element, and a copy into shared memory is refused by torch.
+    return placed.contiguous() if _overlaps(placed) else placed

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
-from hotloop import sandbox
+from hotloop import errors, sandbox
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
 from hotloop.core.record import from_json, to_json
@@ -191,13 +191,19 @@ class Server:
         try:
             response = Response(id=request.id, result=handler(dict(request.params)))
         except HotloopError as exc:
-            response = Response(id=request.id, error=type(exc).__name__, message=str(exc))
+            response = Response(id=request.id, error=_public_name(exc), message=str(exc))
         except Exception as exc:  # noqa: BLE001  anything else here is this machine's fault
             traceback.print_exc()
             text = f"the judge failed: {type(exc).__name__}: {str(exc)[:500]}"
             response = Response(id=request.id, error=InfraError.__name__, message=text)
         with self._write_lock, contextlib.suppress(BrokenPipeError):  # `_read` sees the end too
             write_frame(self._sink, to_json(response))
+
+
+def _public_name(exc: HotloopError) -> str:
+    """Return the name of an error's nearest class that the coordinator knows too."""
+    names = (kind.__name__ for kind in type(exc).__mro__)
+    return next(name for name in names if hasattr(errors, name))
 
 
 def _unknown(_: dict[str, Any]) -> Any:

@@ -41,7 +41,11 @@ def leave_room() -> None:
 
 
 def ran_out(error: BaseException | None) -> bool:
-    """Whether an error, or one of its causes, is that memory ran out; by type alone."""
+    """Whether an error, or one of its causes, is that memory ran out; by type alone.
+
+    Of torch's allocators only the CUDA one has a type for it: the CPU's raises a plain
+    `RuntimeError`, which is not seen here. On a CPU, NumPy's and Python's own errors are.
+    """
     while error is not None:
         if isinstance(error, (torch.OutOfMemoryError, MemoryError, DoesNotFit)):
             return True

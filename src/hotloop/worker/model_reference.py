@@ -10,6 +10,7 @@ Not here: how the module is called (`module_runner.py`), value profiles (`inputs
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -60,6 +61,7 @@ class ModelReference(Reference):
         self._compiled: baselines.CompiledModel | None = None
         self._compiles = self.device == "cuda"
         nominal = self.draw(NOMINAL_SEED, "shipped")
+        inputs.check_repeats(nominal.inputs, self._draw_inputs(NOMINAL_SEED)[0])
         outputs = self._survey(nominal)
         self._specs = self._describe(nominal, outputs)
         self.io_bytes = nbytes([*tensors_of(nominal.inputs), *nominal.state.values(), *outputs])
@@ -261,7 +263,7 @@ class ModelReference(Reference):
         )
 
     def _survey(self, draw: Draw) -> Outputs:
-        """Run once under the counters, then once for the outputs and the peak of memory."""
+        """Run once under the counters, then once for outputs, time and the peak of memory."""
         self.census = Census()
         counter = FlopCounterMode(display=False)
         tensors = tensors_of(draw.inputs)
@@ -273,13 +275,18 @@ class ModelReference(Reference):
             self._runner.copies_inputs = True
             self.note("forward writes into its arguments; it is given copies")
             draw.inputs = self.draw(draw.seed, draw.profile).inputs
+        start = time.monotonic()
         if self.device != "cuda":
             self._peak_bytes = 0
-            return self.eager(draw)
+            outputs = self.eager(draw)
+            self.eager_s = time.monotonic() - start
+            return outputs
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         outputs = self.eager(draw)
         self._peak_bytes = torch.cuda.max_memory_allocated() - before
+        torch.cuda.synchronize()
+        self.eager_s = time.monotonic() - start
         return outputs
 
     def _describe(self, draw: Draw, outputs: Outputs) -> Specs:

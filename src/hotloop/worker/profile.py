@@ -69,7 +69,10 @@ class Profiler:
         leave_room()
         folder = self._room.folder("profile")
         try:
-            message = _message(evaluation, forward, folder)
+            try:
+                message = _message(evaluation, forward, folder)
+            except OSError as exc:  # what it sent as tables
+                raise Refused(f"its tables cannot be copied: {exc}") from None
             return read_counters(message, folder, self._room.environment(folder))
         finally:
             forward.close()

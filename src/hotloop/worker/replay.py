@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.verdict import Stage
-from hotloop.errors import HotloopError
 from hotloop.worker.board import Board
 from hotloop.worker.evaluation import LOAD_S, Evaluation, Failed
 from hotloop.worker.memory import leave_room
@@ -99,7 +98,7 @@ def record_forward(evaluation: Evaluation, expected_kernels: tuple[str, ...]) ->
         if "refused" in answer:
             raise Refused(str(answer["refused"])[:300])
         return Forward(read_recording(answer, evaluation.board, expected_kernels), tables)
-    except Refused:
+    except BaseException:
         if tables is not None:
             tables.close()
         raise
@@ -114,18 +113,55 @@ def read_recording(
         Refused: it is malformed, or it is not all that the device ran.
     """
     try:
-        recording = json.loads(answer["recording"])
+        recording = json.loads(answer["recording"], parse_constant=_refuse_constant)
+        cubins = answer["cubins"]
+        check_types(recording, cubins)
         launches = len(recording["launches"])
         split_arena(recording, board)
-        cubins = answer["cubins"]
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as exc:
+        text = json.dumps(recording, allow_nan=False)
+    except (
+        KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError
+    ) as exc:  # fmt: skip
         raise Refused(f"the recording is malformed ({type(exc).__name__})") from exc
     if expected_kernels and launches != len(expected_kernels):
         raise Refused(
             f"{launches} launches were recorded, the device ran {len(expected_kernels)}: "
             f"{', '.join(expected_kernels[:6])}"
         )
-    return {"recording": json.dumps(recording), "cubins": cubins}
+    return {"recording": text, "cubins": cubins}
+
+
+def check_types(recording: Any, cubins: Any) -> None:
+    """Check the types of what the judge itself reads; the replaying process checks the rest.
+
+    Raises:
+        ValueError: a field has another type.
+        KeyError: one is missing.
+    """
+    if not isinstance(cubins, dict) or not all(isinstance(code, str) for code in cubins.values()):
+        raise ValueError("expected `cubins` as text by name")
+    _expect(recording, dict)
+    for name in ("buffers", "launches", "outputs"):
+        for row in _expect(recording[name], list):
+            _expect(row, dict)
+    for buffer in recording["buffers"]:
+        _expect(buffer["name"], (str, type(None)))
+        _expect(buffer["nbytes"], int)
+        _expect(buffer["table"], (int, type(None)))
+    places = [p for x in recording["launches"] for p in _expect(x["parameters"], list)]
+    for place in (*(p for p in places if "buffer" in _expect(p, dict)), *recording["outputs"]):
+        _expect(place["buffer"], int)
+        _expect(place["offset"], int)
+
+
+def _expect(value: Any, kind: type | tuple[type, ...]) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ValueError(f"expected {kind}, got {type(value).__name__}")
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def split_arena(recording: dict[str, Any], board: Board) -> None:
@@ -183,7 +219,7 @@ def _start(room: Workroom, evaluation: Evaluation, forward: Forward) -> Replay:
     try:
         replay.attach()
         replay.ask(message, LOAD_S, Stage.PERFORMANCE, fds=fds)
-    except (Failed, HotloopError):
+    except BaseException:
         replay.close()
         raise
     return replay

@@ -46,7 +46,11 @@ TRIALS = 4
 TRIAL_S = 5.0
 """One call, with the compilation for new sizes that it may need."""
 TOTAL_S = 3.0
-"""No trial begins after this."""
+"""No trial begins after this. A trial under way may last longer: of what it needs, only the calls
+of the candidate (`TRIAL_S`) and the reference's forwards, by their time at full sizes, are bound.
+"""
+FORWARDS = 30
+"""Forwards, in the problem's dtype or float64, that building a reference and one case take."""
 Sizes = dict[str, int]
 
 
@@ -62,6 +66,8 @@ def smallest_failing(
     """
     full = _sizes(evaluation, reference)
     outcome: dict[int, bool] = {}
+    if full and not _may_fit(reference):
+        return None
     start = time.monotonic()
     try:
         while full and len(outcome) < TRIALS and time.monotonic() - start < TOTAL_S:
@@ -99,6 +105,19 @@ def _sizes(evaluation: Evaluation, reference: Reference) -> Sizes:
         for name, size in settable_sizes(loaded.problem.source, loaded.namespace).items()
         if size in dims - fixed and size > 1
     }
+
+
+def _may_fit(reference: Reference) -> bool:
+    """Whether a trial's forwards end in time if a smaller one takes as long as one at full sizes.
+
+    It may take much less. But what makes a forward slow on the trusted side (loops in Python, a
+    wait) often does not shrink, and nothing could end it.
+    """
+    if not isinstance(reference, ModelReference) or FORWARDS * reference.eager_s <= TOTAL_S:
+        return True
+    text = f"one forward of the reference takes {reference.eager_s:.2f} s"
+    print(f"hotloop judge: no smaller sizes: {text}", file=sys.stderr, flush=True)
+    return False
 
 
 def _halved(full: Sizes, halvings: int) -> Sizes:

@@ -23,6 +23,8 @@ MAX_TABLES_BYTES = 2 << 30
 """Of one forward together. Host memory holds them once, the device once a set of the arena."""
 PIECE_BYTES = 64 << 20
 """How much is copied at a time."""
+_ACCESS = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
+"""Mask of the access mode among a file's flags: `O_ACCMODE` in fcntl(2)."""
 _FIXED = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
 
@@ -141,14 +143,19 @@ def _sealed_bytes(fd: int) -> int:
     """Return the size of a memory file that can change no more.
 
     Raises:
-        TablesRefused: it is another kind of file, it can change, or it is too large.
+        TablesRefused: it is another kind of file, it can change, it cannot be read, or it is too
+            large.
     """
     try:
         seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)
+        mode = fcntl.fcntl(fd, fcntl.F_GETFL)
     except OSError:
         raise TablesRefused("expected the tables in a memory file, got another file") from None
     if seals & _FIXED != _FIXED:
         raise TablesRefused("expected the tables in a sealed file, got one that can be changed")
+    # Sealed, it can still be opened for writing only, through /proc.
+    if mode & _ACCESS not in (os.O_RDONLY, os.O_RDWR):
+        raise TablesRefused("expected the tables in a file that can be read, got one that cannot")
     size = os.fstat(fd).st_size
     if not 0 < size <= MAX_TABLES_BYTES:
         raise TablesRefused(f"expected at most {MAX_TABLES_BYTES} bytes of tables, got {size}")

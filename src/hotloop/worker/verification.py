@@ -7,7 +7,6 @@ machine leaves as an `InfraError`.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from hotloop.core.candidate import Candidate
@@ -27,7 +26,8 @@ from hotloop.worker.diagnosis import workload_of
 from hotloop.worker.evaluation import Evaluation, Failed, needs_gpu
 from hotloop.worker.final import FinalTiming, time_final
 from hotloop.worker.follow_up import follow_up
-from hotloop.worker.memory import leave_room
+from hotloop.worker.hoarding import hoarded, no_room
+from hotloop.worker.memory import DoesNotFit, leave_room, ran_out
 from hotloop.worker.patience import Patience
 from hotloop.worker.performance import (
     CandidateTimer,
@@ -114,12 +114,19 @@ class Verification:
             session.forget_large_cases()
         for view in (*session.views(held_out=final), session.nominal):
             evaluation = self._start(view)
+            lacked = None
             try:
                 self._check(view, evaluation, final=final)
                 if view is session.nominal and session.device == "cuda":
                     return self._time(evaluation, tier)
+            except Exception as exc:  # noqa: BLE001  the candidate may hold the memory
+                if not ran_out(exc):
+                    raise
+                lacked = str(exc).split("\n")[0][:300]
             finally:
                 evaluation.close()
+            if lacked is not None:  # out of the handler: its frames hold what was evaluated
+                raise hoarded(session, view, lacked)
         return self._verdict(
             tier, Status.PASSED, Stage.CORRECTNESS, "correct on every checked input"
         )
@@ -142,6 +149,9 @@ class Verification:
             evaluation.close()
             where = workload_of(self._session.problem, view.workload.name)
             raise failed.on({"workload": where}) from None
+        except DoesNotFit as exc:  # drawing the inputs; nothing of the candidate has run
+            evaluation.close()
+            raise no_room(exc) from None
         except BaseException:
             evaluation.close()
             raise
@@ -282,11 +292,7 @@ class Verification:
             correctness=self._correctness,
             resources=self._build.resources if self._build else (),
             checks=tuple(dict.fromkeys(self._checks)),
-            stage_s=_rounded(self._stage_s),
+            stage_s={name: round(value, 4) for name, value in self._stage_s.items()},
             environment=session.info.environment,
             **fields,
         )
-
-
-def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in seconds.items()}
