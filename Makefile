@@ -25,7 +25,7 @@ else
 endif
 
 .PHONY: help venv demo demo-model test test-slow test-gpu check bench-attention bench-verify bench-copy \
-  pilot-report readme clean
+  bench-durability pilot-report readme clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ bench-verify: $(READY)  ## time the verifier itself (GPU); writes benchmarks/res
 
 bench-copy: $(READY)  ## time copies of outputs in and out of a CUDA graph (GPU)
 	@$(RUN) -m benchmarks.copy_out $(ARGS)
+
+bench-durability: $(READY)  ## kill runs at random moments and soak one (no GPU); writes benchmarks/results
+	@$(RUN) -m benchmarks.durability $(ARGS)
 
 pilot-report: $(READY)  ## write the model pilot's results from its runs; ARGS="--folder DIR"
 	@$(RUN) -m benchmarks.model_pilot report $(ARGS)

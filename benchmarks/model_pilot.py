@@ -16,6 +16,7 @@ KernelBench problems come from the data set that HOTLOOP_KERNELBENCH names, or `
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -25,7 +26,7 @@ from pathlib import Path
 from benchmarks import pilot_answers
 from benchmarks.pilot_problems import SEED, draw_pilot
 from benchmarks.pilot_record import record
-from benchmarks.pilot_rows import row_of
+from benchmarks.pilot_rows import row_of, with_earlier_final
 from benchmarks.pilot_runs import (
     ARMS,
     CANDIDATES,
@@ -93,6 +94,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     seeding.add_argument("--language", choices=["triton", "cuda"], default="triton")
     reporting = commands.add_parser("report", parents=[in_folder])
     reporting.add_argument("--out", type=Path, default=DEFAULT_OUT)
+    reporting.add_argument(
+        "--earlier", type=Path, help="a report whose final verdicts count where none is newer"
+    )
     reporting.add_argument("--note", action="append", default=[], help="what a reader must know")
     return parser.parse_args(argv)
 
@@ -147,6 +151,7 @@ def _bundle(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     tokens, folder = open_counter(), args.folder.resolve()
     runs = _runs(args)
+    earlier = {} if args.earlier is None else _rows_of(args.earlier)
     rows, missing = [], []
     for run in runs:
         readers = list(open_runs(folder, [run]))
@@ -154,7 +159,7 @@ def _report(args: argparse.Namespace) -> int:
             missing.append(run.name)
             continue
         with readers[0] as reader:
-            rows.append(row_of(run, reader, tokens))
+            rows.append(with_earlier_final(row_of(run, reader, tokens), earlier.get(run.name)))
     if not rows:
         raise ValueError(f"{folder}: no run has begun; step first")
     environment: Row = next((row["environment"] for row in rows if row["environment"]), {})
@@ -167,6 +172,10 @@ def _report(args: argparse.Namespace) -> int:
     print(_told(summary))
     print(args.out)
     return 0
+
+
+def _rows_of(report: Path) -> dict[str, Row]:
+    return {row["row"]: row for row in json.loads(report.read_text(encoding="utf-8"))["rows"]}
 
 
 def _told(summary: Mapping[str, Row]) -> str:

@@ -232,6 +232,20 @@ def _tokens(journal: Journal, tokens: pilot_tokens.Counter) -> Row:
     }
 
 
+EARLIER = ("status", "tier", "mode", "best_attempt", "correctness", "performance", "environment")
+"""What a final verdict says of a row."""
+
+
+def with_earlier_final(row: Row, earlier: Row | None) -> Row:
+    """Return the row with the final verdict of an earlier report where it has none of its own.
+
+    That verdict is of the kernel that was the best then: one of the same run's first calls.
+    """
+    if row["status"] != "NO_FINAL" or earlier is None or earlier["status"] != "PASSED":
+        return row
+    return row | {name: earlier[name] for name in EARLIER} | {"final_of_earlier_report": True}
+
+
 def is_no_try(failure: Mapping[str, Any]) -> bool:
     """Whether a failure is of the call itself: no kernel was tried."""
     return failure["kind"] in NO_TRIES

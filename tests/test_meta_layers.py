@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1] / "src" / "hotloop"
 LEAVES = ("llm", "prompts", "search", "verify", "problems", "store", "templates", "sandbox")
 EVERYTHING = {
     *LEAVES, "core", "errors", "registry", "config", "engine", "report", "api", "testing",
+    "selftest",
 }  # fmt: skip
 WIRING = {"plan", "wiring", "search_options", "kernel_file"}
 """What `api` is made of: these see every layer."""
@@ -23,6 +24,7 @@ MAY_SEE = {
     "sandbox": {"core", "errors", "hotloop"},
     "verify": {"core", "errors", "registry", "sandbox"},
     "worker": {"core", "errors", "sandbox"},
+    "selftest": {"core", "errors", "sandbox", "hotloop"},
     "engine": {"core", "errors"},
     "report": {"core", "errors"},
     "testing": {"core", "errors", "registry"},
@@ -34,7 +36,7 @@ MAY_SEE = {
 }
 """What each layer may import besides itself; `hotloop` is the package's own __init__."""
 
-STANDARD_LIBRARY_ONLY = {"core", "errors", "registry", "sandbox"}
+STANDARD_LIBRARY_ONLY = {"core", "errors", "registry", "sandbox", "selftest"}
 GPU_PACKAGES = {"torch", "triton", "cuda", "cupti", "pynvml", "numpy"}
 NOT_IN_THE_WORKER = {"pydantic", "optuna", "rich", "typer", "jinja2"}
 

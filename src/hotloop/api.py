@@ -45,6 +45,8 @@ def run_plan(
     """
     with SqliteStore(plan.folder) as store:
         store.begin(plan.spec, plan.problem)
+        if store.warning is not None:
+            listen(Event(kind="warning", payload={"message": store.warning}))
         if plan.verdicts is not None:
             _take_in(plan, store, listen)
         verifier = open_verifier(plan, store)

@@ -29,6 +29,7 @@
     |  +- ToolMissing          a compiler or library that the job needs is not installed
     |  +- RunHeld              another process holds the run folder
     +- StoreError              the journal is damaged or cannot be written
+    |  +- BlobDamaged          the file of one candidate is gone or is not what was stored
 
 A bad candidate is data (a `Verdict`); a bad machine is an exception. Every message says what was
 expected, what came, and what to do.
@@ -181,6 +182,10 @@ class RunHeld(InfraError):
 
 class StoreError(HotloopError):
     """The journal is damaged, read-only, or the disk is full."""
+
+
+class BlobDamaged(StoreError):
+    """The file of one candidate is gone or is not what was stored; it may be written again."""
 
 
 @contextmanager

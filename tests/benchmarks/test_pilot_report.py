@@ -4,7 +4,7 @@ import math
 from functools import partial
 
 import pytest
-from benchmarks.pilot_rows import row_of
+from benchmarks.pilot_rows import row_of, with_earlier_final
 from benchmarks.pilot_summary import failure_classes, group, speedup, summarise
 from benchmarks.pilot_tokens import Counter
 from pilot_makers import WITH_LIBRARY, failed, journal, run
@@ -155,3 +155,15 @@ def test_a_library_call_in_the_best_kernel_is_named():
     without = WITH_LIBRARY.replace("torch.matmul(a, b)", "torch.empty_like(a)")
     assert row([0.5], final=0.5, source=without)["library_anchor"] is False
     assert row([COMPILE])["library_anchor"] is None
+
+
+def test_an_earlier_final_counts_only_where_there_is_none():
+    earlier, none = row([0.5], final=0.5), row([0.4, 0.3], final=None)
+    found = with_earlier_final(none, earlier)
+    assert (found["status"], found["best_attempt"], found["calls"]) == ("PASSED", 1, 2)
+    assert found["final_of_earlier_report"]
+    assert found["performance"] == earlier["performance"]
+    failed_final = row([0.5], final=Status.INCORRECT_NUMERICAL)
+    assert with_earlier_final(failed_final, earlier) == failed_final
+    assert with_earlier_final(none, failed_final) == none
+    assert with_earlier_final(none, None) == none

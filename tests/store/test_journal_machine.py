@@ -1,3 +1,4 @@
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -6,7 +7,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from hotloop.store.sqlite import SqliteStore
+from hotloop.errors import RunHeld
+from hotloop.store.reader import RunReader
+from hotloop.store.sqlite import JOURNAL_FILE, SqliteStore
 from hotloop.testing.fakes import make_problem, make_spec
 from hotloop.testing.store_suite import conclude, make_attempt
 
@@ -18,7 +21,7 @@ def begun(folder) -> SqliteStore:
 
 
 class JournalMachine(RuleBasedStateMachine):
-    """Any order of calls and reopenings keeps what was acknowledged."""
+    """Any order of calls, crashes and reopenings keeps what was acknowledged."""
 
     def __init__(self):
         super().__init__()
@@ -26,7 +29,9 @@ class JournalMachine(RuleBasedStateMachine):
         self.folder = Path(self.parent.name) / "run"
         self.store = begun(self.folder)
         self.expected = {}
+        self.noted = []
         self.spent_s = 0.0
+        self.crashes = 0
 
     @rule(number=st.integers(1, 6))
     def propose(self, number):
@@ -47,6 +52,19 @@ class JournalMachine(RuleBasedStateMachine):
         self.expected[number] = conclude(self.expected[number])
         self.store.conclude(self.expected[number])
 
+    @precondition(lambda self: any(a.verdict is not None for a in self.expected.values()))
+    @rule(data=st.data())
+    def deliver_a_verdict_twice(self, data):
+        settled = sorted(n for n, a in self.expected.items() if a.verdict is not None)
+        number = data.draw(st.sampled_from(settled))
+        with pytest.raises(ValueError, match="not open"):
+            self.store.conclude(self.expected[number])
+
+    @rule(value=st.integers())
+    def note(self, value):
+        self.store.note("value", {"value": value})
+        self.noted.append({"value": value})
+
     @rule(quarters=st.integers(0, 100))
     def spend(self, quarters):
         self.store.spend(quarters / 4)
@@ -57,6 +75,28 @@ class JournalMachine(RuleBasedStateMachine):
         self.store.close()
         self.store = begun(self.folder)
 
+    @rule(loses_memory=st.booleans(), was_writing=st.booleans())
+    def crash(self, loses_memory, was_writing):
+        """What is on disk at any moment is what the next process finds: no call was in the way."""
+        self.crashes += 1
+        dead = self.folder.with_name(f"run-{self.crashes}")
+        shutil.copytree(self.folder, dead)
+        self.store.close()
+        if loses_memory:
+            (dead / f"{JOURNAL_FILE}-shm").unlink(missing_ok=True)
+        if was_writing:
+            half = dead / "blobs" / "ab" / "abcd.tmp1"
+            half.parent.mkdir(parents=True, exist_ok=True)
+            half.write_bytes(b"{")
+        self.folder = dead
+        self.store = begun(self.folder)
+        assert not list(dead.rglob("*.tmp*"))
+
+    @rule()
+    def open_a_second_writer(self):
+        with pytest.raises(RunHeld, match="held by pid"):
+            SqliteStore(self.folder)
+
     @rule()
     def rebuild(self):
         self.store.rebuild()
@@ -65,6 +105,15 @@ class JournalMachine(RuleBasedStateMachine):
     def nothing_is_lost(self):
         assert list(self.store.attempts()) == [self.expected[n] for n in sorted(self.expected)]
         assert self.store.spent_s() == self.spent_s
+        assert list(self.store.notes("value")) == self.noted
+        for number, attempt in self.expected.items():
+            _, candidate = make_attempt(number)
+            assert self.store.candidate(attempt.candidate_id) == candidate
+
+    @invariant()
+    def a_reader_sees_the_same(self):
+        with RunReader(self.folder) as reader:
+            assert list(reader.attempts()) == list(self.store.attempts())
 
     def teardown(self):
         self.store.close()
@@ -73,5 +122,5 @@ class JournalMachine(RuleBasedStateMachine):
 
 TestJournalMachine = JournalMachine.TestCase
 TestJournalMachine.settings = settings(
-    max_examples=8, stateful_step_count=15, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=10, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
 )

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from hotloop import __version__
-from hotloop.cli import bundle, doctor, judge, optimize, prompt, show, verify
+from hotloop.cli import bundle, doctor, judge, optimize, prompt, selftest, show, verify
 from hotloop.errors import HotloopError
 
 INTERRUPTED = 130
@@ -37,6 +37,7 @@ app.command("prompt")(prompt.prompt)
 app.command("bundle")(bundle.bundle)
 app.command("judge")(judge.judge)
 app.command("doctor")(doctor.doctor)
+app.command("selftest")(selftest.selftest)
 
 
 def _print_version(wanted: bool) -> None:

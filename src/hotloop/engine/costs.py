@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from hotloop.core import kill_points
 from hotloop.core.attempt import Spent
 from hotloop.core.model import add_known
 from hotloop.core.protocols import Store
@@ -80,7 +81,9 @@ class CallCosts:
             if not _is_same(self._last[attempt_id], sending):
                 total = _sum(total, sending)
             note["sending"] = _fields(sending)
+        kill_points.reach("before-cost")
         self._store.note(KIND, {**note, **_fields(total)})
+        kill_points.reach("after-cost")
         self._spent[attempt_id] = total
         self._last[attempt_id] = sending
 

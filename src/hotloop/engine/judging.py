@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum, auto
 
+from hotloop.core import kill_points
 from hotloop.core.candidate import Candidate
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine.lanes import Build
@@ -62,9 +63,11 @@ def judge(session: Session, candidate: Candidate, tier: Tier, *, may_retry: bool
 
 
 def _timed(session: Session, candidate: Candidate, tier: Tier) -> Verdict:
-    began_s = session.clock()
+    began_s = session.meter.spent_s()  # a stop of the process is no slow verification
+    kill_points.reach("before-verify")
     verdict = session.parts.verifier.verify(candidate, tier)
-    session.meter.observe(tier, session.clock() - began_s)
+    kill_points.reach("after-verify")
+    session.meter.observe(tier, session.meter.spent_s() - began_s)
     return verdict
 
 

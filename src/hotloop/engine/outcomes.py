@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from hotloop.core import kill_points
 from hotloop.core.attempt import Attempt, Outcome
 from hotloop.core.protocols import Strategy
 from hotloop.core.verdict import Verdict
@@ -47,6 +48,7 @@ class Outcomes:
                 declared=attempt.declared,
             )
         )
+        kill_points.reach("after-score")
         if self._remember(attempt):
             session.reporter.tell("best", attempt=attempt)
         session.reporter.tell(

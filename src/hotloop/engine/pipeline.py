@@ -20,6 +20,7 @@ from hotloop.engine.lanes import Build, Lanes
 from hotloop.engine.outcomes import Outcomes
 from hotloop.engine.result import StopReason
 from hotloop.engine.session import Session
+from hotloop.errors import BlobDamaged
 
 MAX_PARKED = 32
 """Candidates that may await a verdict from elsewhere before nothing new is proposed: what is
@@ -75,7 +76,7 @@ class Pipeline:
         for attempt in earlier:
             self._proposed += 1
             if attempt.verdict is None:
-                is_written = attempt.candidate_id is not None
+                is_written = attempt.candidate_id is not None and self._is_readable(attempt)
                 (self._written if is_written else self._unwritten).append(attempt)
 
     def head(self) -> Queued | None:
@@ -193,6 +194,19 @@ class Pipeline:
             self._proposed += 1
             self._held.append(proposal)
         return bool(proposals)
+
+    def _is_readable(self, attempt: Attempt) -> bool:
+        """Whether the attempt's candidate is on disk; else it is written again.
+
+        Nobody is paid for that: what wrote it, a model's answer included, is in the journal.
+        """
+        assert attempt.candidate_id is not None, "it was written"
+        try:
+            self._session.parts.store.candidate(attempt.candidate_id)
+        except BlobDamaged as exc:
+            self._session.reporter.warning(f"attempt {attempt.id} is written again: {exc}")
+            return False
+        return True
 
     def _without_build(self, attempt: Attempt) -> Queued:
         """Return an attempt that an earlier session wrote, with its candidate."""

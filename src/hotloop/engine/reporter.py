@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hotloop.core import kill_points
 from hotloop.core.attempt import Attempt, Budget
 from hotloop.core.candidate import Candidate
 from hotloop.core.event import Event, Listener
@@ -40,12 +41,16 @@ class Reporter:
 
     def started(self, attempt: Attempt, candidate: Candidate | None) -> None:
         """An attempt was proposed and written; without a candidate there is no code in it."""
+        kill_points.reach("before-propose")
         self._store.propose(attempt, candidate)
+        kill_points.reach("after-propose")
         self.tell("started", attempt=attempt)
 
     def finished(self, attempt: Attempt) -> None:
         """An attempt has its verdict."""
+        kill_points.reach("before-verdict")
         self._store.conclude(attempt)
+        kill_points.reach("after-verdict")
         self.tell("finished", attempt=attempt)
 
     def final(self, attempt: Attempt, verdict: Verdict) -> None:
@@ -55,7 +60,9 @@ class Reporter:
             "candidate_id": attempt.candidate_id,
             "verdict": to_json(verdict),
         }
+        kill_points.reach("before-final")
         self._store.note("final", note)
+        kill_points.reach("after-final")
         self.tell("final", verdict=verdict, attempt=attempt)
 
     def warning(self, message: str) -> None:
@@ -83,5 +90,7 @@ class Reporter:
             "message": message,
             "waiting": list(waiting),
         }
+        kill_points.reach("before-stopped")
         self._store.note("stopped", note)
+        kill_points.reach("after-stopped")
         self.tell("stopped", reason=reason, message=message, waiting=waiting)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from hotloop.core import kill_points
 from hotloop.core.model import CallKey, CallState, Prompt, Reply
 from hotloop.core.protocols import Store
 from hotloop.core.record import from_json, to_json
@@ -57,16 +58,20 @@ class CallNotes:
     def intend(self, key: CallKey, prompt: Prompt) -> None:
         """Record that a call is about to be sent."""
         with self._mutex:
+            kill_points.reach("before-intent")
             self._store.note(INTENT, {**_fields(key, prompt.id), "prompt": to_json(prompt)})
             self._open[key, prompt.id] += 1
             self._prompts[key, prompt.id] = prompt
+            kill_points.reach("after-intent")
 
     def respond(self, key: CallKey, prompt_id: str, reply: Reply) -> None:
         """Record the answer of a call."""
         with self._mutex:
+            kill_points.reach("before-response")
             self._store.note(RESPONSE, {**_fields(key, prompt_id), "reply": to_json(reply)})
             self._open[key, prompt_id] -= 1
             self._replies[key, prompt_id] = reply
+            kill_points.reach("after-response")
 
     def fail(self, key: CallKey, prompt_id: str, error: Exception) -> None:
         """Record that a call ended without an answer."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
+from hotloop.core import kill_points
 from hotloop.core.attempt import FREE_ACTIONS, Action, Proposal, Written
 from hotloop.core.candidate import Candidate
 from hotloop.core.model import CallJournal, Finish, Model, Prompt, Reply
@@ -138,6 +139,7 @@ class ModelGenerator:
             taken = self._take_idea(info, proposal, until)
         if taken.was_cut or self._is_cut(proposal):
             return _without_code(CALL_FAILED, CUT)
+        kill_points.reach("before-prompt")
         rendered = sent or self._prompts.write(info, proposal, taken.idea)
         answer = self._caller.call(
             rendered.prompt, self._prompts.key(proposal.id), until.remaining_s()
@@ -168,7 +170,9 @@ class ModelGenerator:
             said = one_line(reply.text, 200)
             told = f"the model declined: {said}" if said else "the model declined to answer"
             return _without_code(REFUSED, told)
+        kill_points.reach("before-parse")
         found = extract(reply.text, language=self._language, parent=parent)
+        kill_points.reach("after-parse")
         if isinstance(found, NoCode):
             return _no_code(found, reply)
         notes = [*found.notes, said_note(reply.text), TWICE if reply.uncertain else None]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import jinja2
 
+from hotloop.core import kill_points
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind
 from hotloop.core.record import to_json
@@ -66,6 +67,7 @@ def write_best(folder: Path, result: BestResult) -> Path:
     Raises:
         ValueError: the candidate has a file outside its folder.
     """
+    kill_points.reach("before-best")
     fresh = folder.with_name(folder.name + ".new")
     old = folder.with_name(folder.name + ".old")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -76,10 +78,13 @@ def write_best(folder: Path, result: BestResult) -> Path:
             raise ValueError(f"expected a relative path inside the candidate, got {path!r}")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
+    kill_points.reach("best-written")
     shutil.rmtree(old, ignore_errors=True)
     if folder.exists():
         os.replace(folder, old)
+        kill_points.reach("best-moved-away")
     os.replace(fresh, folder)
+    kill_points.reach("after-best")
     shutil.rmtree(old, ignore_errors=True)
     return folder
 

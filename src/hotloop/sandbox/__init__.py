@@ -11,8 +11,10 @@ from hotloop.sandbox.environment import scrubbed_environment
 from hotloop.sandbox.namespaces import enter_namespaces
 from hotloop.sandbox.output import OutputCollector, sanitise
 from hotloop.sandbox.paths import CagePaths, default_paths
+from hotloop.sandbox.policy import candidate_cage, lane_cage
 from hotloop.sandbox.probe import Capabilities, probe
 from hotloop.sandbox.processes import become_subreaper, kill_tree, sweep
+from hotloop.sandbox.removal import remove_tree
 from hotloop.sandbox.spec import CageReport, CageSpec, Limits, Tier
 
 __all__ = [
@@ -24,12 +26,15 @@ __all__ = [
     "OutputCollector",
     "Tier",
     "become_subreaper",
+    "candidate_cage",
     "default_paths",
     "enter",
     "enter_namespaces",
     "kill_tree",
+    "lane_cage",
     "probe",
     "readable_by_uid",
+    "remove_tree",
     "run_canaries",
     "sanitise",
     "scrubbed_environment",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
 import struct
 from collections.abc import Iterable
 
@@ -32,6 +33,9 @@ PUBLIC_ETC = (
     "/etc/OpenCL", "/etc/os-release", "/etc/passwd", "/etc/ssl/certs",
 )  # fmt: skip
 """What stands in for /etc while uid 0 stays, who may read /etc/shadow as its owner."""
+
+_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DEEPEST = 64
 
 _UNLIMITED_ROOT = "process limit: the kernel does not count processes of uid 0"
 
@@ -148,16 +152,33 @@ def give_to(uid: int, folder: str) -> None:
     """Make `uid` the owner of a folder and of what the harness put into it.
 
     Links are not followed, and a file with a second name is left alone: it may be someone else's.
+    Folders below `_DEEPEST` levels are left alone too: no harness puts anything there, but a former
+    process of the cage may have, to make whoever walks through run out of stack or descriptors.
 
     Raises:
         OSError: the folder is missing or is not ours to give.
     """
-    for _, folders, files, folder_fd in os.fwalk(folder, follow_symlinks=False):
-        os.fchown(folder_fd, uid, uid)
-        for name in (*folders, *files):
-            entry = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
-            if entry.st_nlink == 1 or name in folders:
-                os.chown(name, uid, uid, dir_fd=folder_fd, follow_symlinks=False)
+    fd = os.open(folder, _OPEN_FOLDER)
+    try:
+        os.fchown(fd, uid, uid)
+        _give_content(uid, fd, depth=1)
+    finally:
+        os.close(fd)
+
+
+def _give_content(uid: int, folder_fd: int, depth: int) -> None:
+    for name in os.listdir(folder_fd):
+        entry = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+        is_folder = stat.S_ISDIR(entry.st_mode)
+        if not is_folder and entry.st_nlink > 1:
+            continue
+        os.chown(name, uid, uid, dir_fd=folder_fd, follow_symlinks=False)
+        if is_folder and depth < _DEEPEST:
+            fd = os.open(name, _OPEN_FOLDER, dir_fd=folder_fd)
+            try:
+                _give_content(uid, fd, depth + 1)
+            finally:
+                os.close(fd)
 
 
 def _answer_as(uid: int, writer: int, wanted: list[tuple[str, int]]) -> int:

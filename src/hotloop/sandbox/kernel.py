@@ -36,6 +36,7 @@ MS_REC = 0x4000
 MS_PRIVATE = 0x4_0000
 
 _CLOSE_RANGE = 436
+_MNT_DETACH = 2
 _HIGHEST_DESCRIPTOR = 0xFFFF_FFFF
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -119,3 +120,23 @@ def _checked(result: int, what: str) -> int:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
     return result
+
+
+def unmount(target: str) -> None:
+    """Take a file system out of the tree; it ends when nothing uses it any more.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    ctypes.set_errno(0)
+    _checked(int(_libc.umount2(os.fsencode(target), ctypes.c_int(_MNT_DETACH))), f"umount {target}")
+
+
+def buffer(content: bytes) -> ctypes.Array[ctypes.c_char]:
+    """Return memory with this content, to pass to a system call by `address_of`."""
+    return ctypes.create_string_buffer(content, len(content))
+
+
+def address_of(memory: ctypes.Array[ctypes.c_char]) -> int:
+    """Return the address of memory, which must be kept alive as long as it is used."""
+    return ctypes.addressof(memory)

@@ -11,9 +11,10 @@ import json
 import os
 from pathlib import Path
 
+from hotloop.core import kill_points
 from hotloop.core.candidate import Candidate
 from hotloop.core.record import dumps, from_json
-from hotloop.errors import StoreError
+from hotloop.errors import BlobDamaged
 
 BLOB_FOLDER = "blobs"
 
@@ -36,10 +37,12 @@ def write_candidate(folder: Path, candidate: Candidate) -> str:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        kill_points.reach("before-blob-rename")
         os.replace(temporary, path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
+    kill_points.reach("after-blob-rename")
     _sync_folder(path.parent)
     return sha256
 
@@ -48,23 +51,23 @@ def read_candidate(folder: Path, candidate_id: str, sha256: str) -> Candidate:
     """Return the candidate whose bytes have this hash.
 
     Raises:
-        StoreError: the file is missing, or its content is not what was stored.
+        BlobDamaged: the file is missing, or its content is not what was stored.
     """
     path = blob_path(folder, sha256)
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise StoreError(
+        raise BlobDamaged(
             f"candidate {candidate_id}: {path} is missing; restore it, or use another --out"
         ) from None
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise StoreError(
+        raise BlobDamaged(
             f"candidate {candidate_id}: {path} is damaged (its sha256 is not its name); "
             "restore it, or use another --out"
         )
     candidate = from_json(Candidate, json.loads(data))
     if candidate.id != candidate_id:
-        raise StoreError(f"candidate {candidate_id}: {path} holds candidate {candidate.id}")
+        raise BlobDamaged(f"candidate {candidate_id}: {path} holds candidate {candidate.id}")
     return candidate
 
 

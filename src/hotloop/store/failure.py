@@ -6,6 +6,7 @@ Decided by error code, never by message text.
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,11 @@ from hotloop.errors import StoreError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EROFS, errno.EACCES, errno.EPERM}
+_NO_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
+_NO_LOCKS = {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
+
+FILES_OF_A_JOURNAL = 4
+"""Database, WAL, shared memory, and for a moment the folder."""
 
 
 @contextmanager
@@ -36,8 +42,10 @@ def _describe_sqlite(exc: sqlite3.Error, folder: Path) -> str:
     # Extended names look like SQLITE_READONLY_DIRECTORY; the second word is the primary code.
     name = getattr(exc, "sqlite_errorname", "") or "SQLITE_ERROR"
     primary = name.split("_")[1]
-    if primary == "FULL":
+    if primary == "FULL" or (primary == "IOERR" and _has_no_space(folder)):
         return _full(folder)
+    if primary == "CANTOPEN" and (cause := _why_nothing_opens(folder)) is not None:
+        return _describe_os(cause, folder)
     if primary in ("READONLY", "CANTOPEN", "PERM", "AUTH"):
         return _refused(folder, name)
     if primary in ("CORRUPT", "NOTADB"):
@@ -55,7 +63,36 @@ def _describe_os(exc: OSError, folder: Path) -> str:
         return _full(folder)
     if exc.errno in _REFUSED:
         return _refused(folder, exc.strerror or "refused")
+    if exc.errno in _NO_DESCRIPTORS:
+        return (
+            f"{folder}: too many files are open; raise the limit (ulimit -n) and run the same "
+            "command again, what was recorded is safe"
+        )
+    if exc.errno in _NO_LOCKS:
+        return f"{folder}: this file system has no locks; use an --out on a local disk"
     return f"{folder}: {exc.strerror or exc} ({exc.filename or 'run folder'}); check the disk"
+
+
+def _has_no_space(folder: Path) -> bool:
+    # SQLite reports a shared-memory file that cannot grow as an I/O error without the cause.
+    try:
+        return os.statvfs(folder).f_bavail == 0
+    except OSError:
+        return False
+
+
+def _why_nothing_opens(folder: Path) -> OSError | None:
+    """Return why not even the folder can be opened; None when it can, so the file is at fault."""
+    opened: list[int] = []
+    try:
+        for _ in range(FILES_OF_A_JOURNAL):
+            opened.append(os.open(folder, os.O_RDONLY))
+    except OSError as exc:
+        return exc
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    return None
 
 
 def _full(folder: Path) -> str:

@@ -12,6 +12,7 @@ import os
 import socket
 from pathlib import Path
 
+from hotloop.core import kill_points
 from hotloop.errors import RunHeld
 from hotloop.store.failure import store_errors
 
@@ -28,6 +29,7 @@ class FolderLock:
             RunHeld: another process holds it; names its pid and host.
             StoreError: the file cannot be opened or written.
         """
+        kill_points.reach("before-lock")
         with store_errors(folder):
             descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
             try:
@@ -36,6 +38,7 @@ class FolderLock:
                 os.close(descriptor)
                 raise
         self._descriptor: int | None = descriptor
+        kill_points.reach("after-lock")
 
     def release(self) -> None:
         """Free the folder. Idempotent."""

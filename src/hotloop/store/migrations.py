@@ -9,12 +9,15 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from hotloop.core import kill_points
 from hotloop.errors import ForeignRun
 
 APPLICATION_ID = 0x484C4F50
 """`HLOP` in ASCII, for SQLite's `application_id`."""
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
+Migrations = tuple[tuple[str, ...], ...]
+
+MIGRATIONS: Migrations = (
     (
         """CREATE TABLE events (
                seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -47,8 +50,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 SCHEMA_VERSION = len(MIGRATIONS)
 
 
-def check_version(connection: sqlite3.Connection, folder: Path) -> int:
-    """Return the journal's schema version; 0 for an empty file.
+def check_version(
+    connection: sqlite3.Connection, folder: Path, *, newest: int = SCHEMA_VERSION
+) -> int:
+    """Return the journal's schema version, `newest` at most; 0 for an empty file.
 
     Raises:
         ForeignRun: the file is no journal, or a newer hotloop wrote it.
@@ -58,28 +63,35 @@ def check_version(connection: sqlite3.Connection, folder: Path) -> int:
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application != APPLICATION_ID and (tables or version or application):
         raise ForeignRun(f"{folder} holds a database that is no hotloop run; use another --out")
-    if version > SCHEMA_VERSION:
+    if version > newest:
         raise ForeignRun(
             f"{folder} was written by a newer hotloop (schema {version}, this one knows "
-            f"{SCHEMA_VERSION}); upgrade hotloop or use another --out"
+            f"{newest}); upgrade hotloop or use another --out"
         )
     return int(version)
 
 
-def migrate(connection: sqlite3.Connection, folder: Path) -> None:
-    """Bring the journal to `SCHEMA_VERSION`, one transaction a step.
+def migrate(
+    connection: sqlite3.Connection, folder: Path, *, migrations: Migrations = MIGRATIONS
+) -> None:
+    """Bring the journal to the version that `migrations` end at, one transaction a step.
 
     Raises:
         ForeignRun: the file is no journal, or a newer hotloop wrote it.
     """
-    for version in range(check_version(connection, folder), SCHEMA_VERSION):
+    newest = len(migrations)
+    for version in range(check_version(connection, folder, newest=newest), newest):
+        kill_points.reach("before-migration")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            for statement in MIGRATIONS[version]:
+            for statement in migrations[version]:
                 connection.execute(statement)
+                kill_points.reach("inside-migration")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {version + 1}")
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # a full disk has rolled it back already
+                connection.execute("ROLLBACK")
             raise
+        kill_points.reach("after-migration")

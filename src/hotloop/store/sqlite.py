@@ -5,7 +5,8 @@
 
 Every call returns after its change is on disk (`synchronous=FULL`), so a `kill -9` loses nothing
 that was acknowledged. One process writes, from any of its threads; others read with
-`hotloop.store.reader`. Local disks only: WAL needs shared memory between readers and writer.
+`hotloop.store.reader`. WAL needs shared memory between readers and writer: on file systems that
+are not local the journal is kept in SQLite's older rollback mode, which does without.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hotloop.core import kill_points
 from hotloop.core.attempt import Attempt, RunSpec
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
@@ -26,6 +28,7 @@ from hotloop.errors import ForeignRun, StoreError
 from hotloop.store import rows
 from hotloop.store.blobs import BLOB_FOLDER, read_candidate, write_candidate
 from hotloop.store.failure import store_errors
+from hotloop.store.file_system import NOT_LOCAL, file_system_magic
 from hotloop.store.identity import check_note_kind, check_same_run
 from hotloop.store.lock import LOCK_FILE, FolderLock
 from hotloop.store.migrations import migrate
@@ -39,8 +42,14 @@ BUSY_TIMEOUT_S = 30.0
 class SqliteStore:
     """The one writer of a run folder; a context manager."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, *, probe: Callable[[Path], int | None] = file_system_magic
+    ) -> None:
         """Open or create the folder and hold it.
+
+        Args:
+            folder: where the run lives.
+            probe: returns `statfs.f_type` of a folder.
 
         Raises:
             ForeignRun: the folder holds something else, or a newer hotloop wrote it.
@@ -52,10 +61,13 @@ class SqliteStore:
         check_folder(folder)
         with store_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
+            kind = NOT_LOCAL.get(probe(folder) or 0)
+        self.warning = None if kind is None else _warn_of(kind, folder)
+        """What the user should know of where the folder lies; None when all is well."""
         self._held = FolderLock(folder)
         try:
             with store_errors(folder):
-                self._connection = _connect(folder)
+                self._connection = _connect(folder, is_local=kind is None)
                 _remove_partial_blobs(folder)
         except BaseException:
             self._held.release()
@@ -80,14 +92,16 @@ class SqliteStore:
         Raises:
             ForeignRun: the folder holds another run; names the difference.
         """
+        kill_points.reach("before-run")
         with self._transaction():
             stored = rows.read_spec(self._connection)
             if stored is None:
                 self._append("begun", {"spec": to_json(spec), "problem": to_json(problem)})
-                return
-            check_same_run(stored, spec, str(self.folder))
-            if stored != spec:
-                self._append("continued", {"spec": to_json(spec)})
+            else:
+                check_same_run(stored, spec, str(self.folder))
+                if stored != spec:
+                    self._append("continued", {"spec": to_json(spec)})
+        kill_points.reach("after-run")
 
     def propose(self, attempt: Attempt, candidate: Candidate | None) -> None:
         """Record an attempt that awaits its verdict; again with its candidate when that comes.
@@ -180,10 +194,13 @@ class SqliteStore:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with self._mutex, store_errors(self.folder):
+            kill_points.reach("before-rows")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                kill_points.reach("inside-rows")
                 self._connection.execute("COMMIT")
+                kill_points.reach("after-rows")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -209,7 +226,14 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def _connect(folder: Path) -> sqlite3.Connection:
+def _warn_of(kind: str, folder: Path) -> str:
+    return (
+        f"{folder} lies on {kind}: the journal is slower there and its lock may not reach other "
+        "hosts; an --out on a local disk is safer"
+    )
+
+
+def _connect(folder: Path, *, is_local: bool) -> sqlite3.Connection:
     connection = sqlite3.connect(
         folder / JOURNAL_FILE,
         timeout=BUSY_TIMEOUT_S,
@@ -218,7 +242,7 @@ def _connect(folder: Path) -> sqlite3.Connection:
     )
     try:
         migrate(connection, folder)
-        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA journal_mode = {'WAL' if is_local else 'DELETE'}")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
