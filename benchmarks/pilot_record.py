@@ -16,7 +16,7 @@ from hotloop.core.protocols import Store
 from hotloop.llm.call_notes import RESPONSE, CallNotes
 from hotloop.llm.recording import RecordedCall, Recording, write_recording
 
-MAX_BYTES = 3_000_000
+MAX_BYTES = 5_000_000
 """A larger recording is written again without its prompts; they are rendered afresh in a replay."""
 
 

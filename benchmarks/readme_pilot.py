@@ -10,12 +10,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pilot_runs import MAIN
+
 BEGIN = "<!-- model results: written by benchmarks/readme.py -->"
 END = "<!-- end of model results -->"
 NO_RESULTS = "No results of a model are published with this version yet."
 TITLES = {"attention": "attention variants", "level 1": "KernelBench level 1",
           "level 2": "KernelBench level 2"}  # fmt: skip
 
+SEEN = {
+    "sample": "nothing: independent drafts",
+    "execution": "its code and what was wrong",
+    "performance": "and times, resources, counters",
+    "main": "and what was tried, failed and won",
+}
+NO_FINAL = "NO_FINAL"
 Group = Mapping[str, Any]
 
 
@@ -28,7 +37,8 @@ def pilot_section(results: Mapping[str, Any] | None, source: Path) -> str:
     if summary["cuda"]["rows"]:
         groups.append(("6 of these in CUDA C++", summary["cuda"]))
     calls = max(row["calls"] for row in results["rows"])
-    unfinished = len(summary["unfinished"])
+    main = [row for row in results["rows"] if row["arm"] == MAIN]
+    unfinished = sum(row["status"] == NO_FINAL for row in main)
     answered = next(row["model"] for row in results["rows"] if row["model"])
     return "\n".join(
         [
@@ -44,6 +54,7 @@ def pilot_section(results: Mapping[str, Any] | None, source: Path) -> str:
             "`torch.compile`, FlexAttention, cuDNN and SDPA where they apply; a win is a lower end "
             f"of the interval over 1.02. {_missing(unfinished)}Source: `{source}`, made by "
             f"`{results['command']}`; what else a reader must know stands in its `notes`.",
+            *_ablation(summary["ablation"]),
         ]
     )
 
@@ -52,6 +63,32 @@ def _missing(unfinished: int) -> str:
     if not unfinished:
         return ""
     return f"The pilot is not complete: {unfinished} runs have no final verdict yet. "
+
+
+def _ablation(found: Group) -> list[str]:
+    """Return the lines on what the model saw; none where that was not compared."""
+    arms = found["arms"]
+    if not arms:
+        return []
+    shared = min(len(arm["speedup_after"]) for arm in arms.values())
+    lines = [
+        "",
+        f"What the model sees of its earlier tries, on {len(found['problems'])} of these problems, "
+        f"one run each (fast tier, over the fastest baseline, after 1 and {shared} calls; then the "
+        "final tier):",
+        "",
+        f"| it sees | after 1 call | after {shared} calls | final | final check passed |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, title in SEEN.items():
+        if name in arms:
+            arm, after = arms[name], arms[name]["speedup_after"]
+            lines.append(
+                f"| {title} | {after[0]:.2f} | {after[shared - 1]:.2f} | "
+                f"{arm['speedup']['geometric_mean']:.2f} | "
+                f"{arm['correct']} of {len(found['problems'])} |"
+            )
+    return lines
 
 
 def _line(title: str, group: Group) -> str:

@@ -17,9 +17,13 @@ RESULTS = {
     "command": "make pilot-report",
     "date": "2026-01-01",
     "environment": {"gpu": "NVIDIA H200", "torch": "2.13.0", "triton": "3.9.0"},
-    "rows": [{"calls": 6, "model": None}, {"calls": 5, "model": "somebody answering"}],
+    "rows": [
+        {"arm": "main", "status": "PASSED", "calls": 6, "model": None},
+        {"arm": "main", "status": "PASSED", "calls": 5, "model": "somebody answering"},
+        {"arm": "sample", "status": "NO_FINAL", "calls": 5, "model": None},
+    ],
     "summary": {
-        "unfinished": [],
+        "ablation": {"problems": [], "arms": {}},
         "by_level": {"attention": GROUP, "level 1": GROUP, "level 2": GROUP},
         "cuda": GROUP | {"rows": 0},
     },
@@ -34,9 +38,25 @@ def test_each_group_has_its_figures_and_the_model_its_name():
     assert "at most 6 calls" in text
     assert "CUDA" not in text
     assert "not complete" not in text
-    partial = RESULTS["summary"] | {"unfinished": ["main/a", "main/b"]}
-    told = readme_pilot.pilot_section(RESULTS | {"summary": partial}, SOURCE)
+    open_rows = [row | {"status": "NO_FINAL"} for row in RESULTS["rows"]]
+    told = readme_pilot.pilot_section(RESULTS | {"rows": open_rows}, SOURCE)
     assert "not complete: 2 runs have no final verdict" in told
+
+
+def test_the_ablation_shows_each_arm_at_the_same_number_of_calls():
+    arms = {
+        "main": {
+            "speedup_after": [1.0, 1.5, 9.9],
+            "speedup": {"geometric_mean": 1.4},
+            "correct": 2,
+        },
+        "sample": {"speedup_after": [1.0, 1.6], "speedup": {"geometric_mean": 1.7}, "correct": 1},
+    }
+    summary = RESULTS["summary"] | {"ablation": {"problems": ["a", "b"], "arms": arms}}
+    text = readme_pilot.pilot_section(RESULTS | {"summary": summary}, SOURCE)
+    assert "| nothing: independent drafts | 1.00 | 1.60 | 1.70 | 1 of 2 |" in text
+    assert "| and what was tried, failed and won | 1.00 | 1.50 | 1.40 | 2 of 2 |" in text
+    assert "9.9" not in text
 
 
 def test_kernels_in_cuda_are_a_line_of_their_own():
