@@ -7,9 +7,10 @@ for compile lanes. On `cuda` one serves both.
 
 from __future__ import annotations
 
-import itertools
 import contextlib
+import itertools
 import os
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
