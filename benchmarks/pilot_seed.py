@@ -1,8 +1,8 @@
 """Calls of a recording put into runs that begin, so that a pilot whose folder is gone goes on.
 
 Each call becomes an intent and a response in the run's journal, with the prompt that was answered:
-the run takes it for its own and never asks it again. Verdicts are not recorded; every kernel is
-judged afresh. The arms share their first call: with `--attempts 1` an arm gets it from another's
+the run takes it for its own and never asks it again. Verdicts come from a verdict file, through
+`step --verdicts`; a kernel that has none there is judged afresh. The arms share their first call: with `--attempts 1` an arm gets it from another's
 recording.
 """
 

@@ -223,7 +223,9 @@ def _tf32(evidence: NumericEvidence, case: CaseResult | None) -> str | None:
         f"Right but not exact enough: {case.rmse / case.golden_rms:.1g} of the output's size, "
         "everywhere, is the error of products whose operands are rounded to TF32. PyTorch makes "
         "this result in full float32 (its convolutions too, at these sizes): do the products in "
-        '`input_precision="ieee"` or `"tf32x3"` (in CUDA: float32 FMA, or split operands).'
+        '`input_precision="ieee"` or `"tf32x3"` (in CUDA: float32 FMA, or split operands). Where '
+        "yours are split already, it is the tensor cores' accumulator, which truncates: add what "
+        "each short piece of the sum gives to a float32 accumulator of your own."
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hotloop.core.problem import Policy, Problem, ProblemInfo, ProblemKind, TensorSpec
+from hotloop.core.python_source import parse_python
 from hotloop.errors import ProblemError
 from hotloop.prompts.roofline import describe_bound
 from hotloop.prompts.untrusted import one_line
@@ -79,7 +80,7 @@ def shown_source(problem: Problem) -> str:
         ProblemError: the source is no Python.
     """
     try:
-        tree = ast.parse(problem.source)
+        tree = parse_python(problem.source)
     except SyntaxError as exc:
         text = f"{problem.name}: expected Python, line {exc.lineno}: {exc.msg}"
         raise ProblemError(text) from exc

@@ -10,6 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from hotloop.core.python_source import parse_python
+
 _MARK = "# set on the command line"
 
 
@@ -23,7 +25,7 @@ def with_settings(source: str, settings: Mapping[str, int | float | str]) -> str
     """
     if not settings:
         return source
-    body = ast.parse(source).body
+    body = parse_python(source).body
     lines = source.splitlines()
     insertions: dict[int, list[str]] = {}
     unbound = dict(settings)
