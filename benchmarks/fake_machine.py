@@ -9,17 +9,19 @@ stdout and stderr go to FILE. Verdicts come from the kernel's digest and measure
 
 Faults are asked for in `env`: `HOTLOOP_CRASH_AT=NAME:N`, or `FAULT_AT=NAME:N` with `FAULT` one of
 `FAULTS`. `FILE_SYSTEM` is a `statfs.f_type` that the run's folder is taken to have, `JUDGE_S` how
-long a verification takes, `REACHED` a file that gets the names of the points that were reached, and
+long a verification takes, `JUDGE=process` has it in processes of its own, `HEARTBEAT_S` and
+`SNAPSHOT_S` are how often a judge is asked for a sign of life and the journal is copied, `REACHED`
+is a file that gets the names of the points that were reached, and
 `VERIFIED` one that gets what was verified.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -31,23 +33,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.fake_judge import digest_verdict
 from hotloop import api
 from hotloop.cli import main as cli
 from hotloop.core import kill_points
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Store, Verifier
-from hotloop.core.verdict import Status, Tier, Verdict
+from hotloop.core.verdict import Tier, Verdict
+from hotloop.engine import Parts
+from hotloop.engine.evaluation import HEARTBEAT_S
 from hotloop.plan import SearchPlan
+from hotloop.sandbox.processes import become_subreaper
 from hotloop.store.sqlite import SqliteStore
-from hotloop.testing.fakes import FakeVerifier, fake_verdict
+from hotloop.testing.fakes import FakeVerifier
+from hotloop.verify.local import LocalVerifier
+from hotloop.verify.transport import JudgeProcess
 
 ROOT = Path(__file__).parents[1]
 HOUR_S = 3600.0
+ORPHANS_S = 5.0
+SNAPSHOT_S = 0.1
+"""As often as a run of a second needs it."""
 
 
 class DigestVerifier:
-    """Judges a kernel by its digest: the same verdict in every process."""
+    """Judges a kernel by its digest, in this process: the same verdict in every process."""
 
     def __init__(self, device: str, environ: Mapping[str, str]) -> None:
         self._fake = FakeVerifier(device=device)
@@ -62,17 +73,30 @@ class DigestVerifier:
         """Do nothing."""
 
     def verify(self, candidate: Candidate, tier: Tier) -> Verdict:
-        """Return a latency from 1 ms to 2 ms, or one time in five a failure."""
+        """Return what the digest says."""
         if self._log:
             _append(self._log, f"{tier.value} {candidate.id}")
         time.sleep(self._seconds)
-        number = int(hashlib.sha256(candidate.id.encode()).hexdigest()[:8], 16)
-        fails = number % 5 == 0
-        outcome = Status.INCORRECT_NUMERICAL if fails else 1.0 + number / (1 << 32)
-        return fake_verdict(outcome, candidate.id, tier=tier, device=self._fake.device)
+        return digest_verdict(candidate, tier, self._fake.device)
 
     def close(self) -> None:
         """Do nothing: there is no process to end."""
+
+
+class ProcessVerifier(LocalVerifier):
+    """The real coordinator's side of a judge; the process behind it is `benchmarks.fake_judge`."""
+
+    def __init__(self, device: str, environ: Mapping[str, str]) -> None:
+        super().__init__(device)
+        self._seconds = environ.get("JUDGE_S", "0")
+
+    def _choose_tier(self, min_isolation: str) -> str:
+        return min_isolation  # nothing is run that would need a cage
+
+    def _spawn(self) -> JudgeProcess:
+        words = [sys.executable, "-m", "benchmarks.fake_judge", self._seconds]
+        env = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))}
+        return JudgeProcess(words, env, subprocess.DEVNULL)
 
 
 def fill_disk() -> None:
@@ -96,20 +120,17 @@ def exhaust_descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, lowest_free))
 
 
-def _jump(seconds: float) -> Callable[[], None]:
-    def jump() -> None:
-        real = time.time
-        time.time = lambda: real() + seconds
-
-    return jump
+def _jump(seconds: float) -> None:
+    real = time.time
+    time.time = lambda: real() + seconds
 
 
 FAULTS: Mapping[str, Callable[[], None]] = {
     "full": fill_disk,
     "read-only": make_read_only,
     "no-descriptors": exhaust_descriptors,
-    "an-hour-on": _jump(HOUR_S),
-    "an-hour-back": _jump(-HOUR_S),
+    "an-hour-on": partial(_jump, HOUR_S),
+    "an-hour-back": partial(_jump, -HOUR_S),
 }
 
 
@@ -117,11 +138,15 @@ def run(args: Sequence[str], environ: Mapping[str, str]) -> int:
     """Carry out one hotloop command with the fake judge; return its exit code."""
 
     def open_verifier(plan: SearchPlan, store: Store) -> Verifier:
-        return DigestVerifier(plan.spec.device, environ)
+        judge = ProcessVerifier if environ.get("JUDGE") == "process" else DigestVerifier
+        return judge(plan.spec.device, environ)
 
     api.open_verifier = open_verifier
+    api.Parts = partial(Parts, heartbeat_s=float(environ.get("HEARTBEAT_S", HEARTBEAT_S)))
+    options: dict[str, Any] = {"snapshot_every_s": float(environ.get("SNAPSHOT_S", SNAPSHOT_S))}
     if magic := environ.get("FILE_SYSTEM"):
-        api.SqliteStore = partial(SqliteStore, probe=lambda folder: int(magic))
+        options["probe"] = lambda folder: int(magic)
+    api.SqliteStore = partial(SqliteStore, **options)
     acts: list[Callable[[str], None]] = []
     if reached := environ.get("REACHED"):
         acts.append(lambda name: _append(reached, name))
@@ -216,6 +241,10 @@ class Command:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._handle, number)
 
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for its end for so many seconds; return whether it has ended."""
+        return bool(select.select([self._handle], [], [], timeout_s)[0])
+
     def close(self) -> None:
         """Let go of the process."""
         os.close(self._handle)
@@ -224,6 +253,7 @@ class Command:
 def main() -> None:
     import openai  # noqa: F401  the command imports it when it needs it: once here, not in each fork
 
+    become_subreaper()
     for line in sys.stdin:
         order = json.loads(line)
         pid = os.fork()
@@ -231,7 +261,18 @@ def main() -> None:
             _become(order)
         print(json.dumps({"pid": pid}), flush=True)
         _, status = os.waitpid(pid, 0)
+        _reap_orphans()
         print(json.dumps({"status": os.waitstatus_to_exitcode(status)}), flush=True)
+
+
+def _reap_orphans() -> None:
+    """Take back what the command left: its judge ends by itself, a moment after it."""
+    deadline_s = time.monotonic() + ORPHANS_S
+    with contextlib.suppress(ChildProcessError):  # there is none any more
+        while time.monotonic() < deadline_s:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                time.sleep(0.005)
 
 
 def _become(order: Mapping[str, Any]) -> None:

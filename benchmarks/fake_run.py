@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.record import to_json
+from hotloop.core.verdict import Status
 from hotloop.store.reader import RunReader
 from hotloop.store.rows import StoredEvent
 from hotloop.testing.model_server import Asked, ModelServer, Turn
@@ -90,6 +91,8 @@ ACKNOWLEDGED = {
     "after-propose": "proposed",
     "after-intent": "call_intent",
     "after-response": "call_response",
+    "after-lease": "leased",
+    "after-result": "judged",
     "after-verdict": "concluded",
     "after-final": "final",
 }
@@ -107,6 +110,8 @@ class Journal:
     """How many events there are of each kind."""
     stop: str | None
     spent_s: float
+    set_apart: int
+    """Candidates that the machine failed at three times."""
     given_up: int
     """Calls that were sent twice and killed twice: they are not sent a third time."""
 
@@ -126,6 +131,10 @@ def journal_of(run: Path) -> Journal:
             kinds=Counter(event.kind for event in events),
             stop=stops[-1] if stops else None,
             spent_s=reader.spent_s(),
+            set_apart=sum(
+                attempt.verdict is not None and attempt.verdict.status is Status.INCONCLUSIVE
+                for attempt in attempts
+            ),
             given_up=_given_up(events),
         )
 

@@ -16,6 +16,7 @@ from hotloop.core.space import Dimension, Space
 from hotloop.core.statistics import median
 from hotloop.engine import Parts, run_search
 from hotloop.search.random_search import RandomStrategy
+from hotloop.store.snapshots import SNAPSHOT_FOLDER
 from hotloop.store.sqlite import JOURNAL_FILE, SqliteStore
 from hotloop.testing.fakes import FakeGenerator, FakeVerifier, make_problem, make_spec
 
@@ -31,6 +32,8 @@ SPACE = Space(
         Dimension(name="split", choices=(False,)),
     )
 )
+SNAPSHOT_S = 5.0
+"""More often than a run does it, so that a soak of a minute has some."""
 Sample = dict[str, float]
 
 
@@ -54,9 +57,10 @@ def soak(evaluations: int, watch: Callable[[Sample], None] = lambda sample: None
                 watch(samples[-1])
 
         verifier, problem = FakeVerifier(), make_problem()
+        verifier.on_verify = lambda candidate, tier: verifier.calls.clear()  # its own record
         spec = make_spec(problem, budget=Budget(max_candidates=evaluations))
         began_s = time.monotonic()
-        with SqliteStore(folder) as store:
+        with SqliteStore(folder, snapshot_every_s=SNAPSHOT_S) as store:
             parts = Parts(
                 generator=FakeGenerator(SPACE),
                 strategy=RandomStrategy,
@@ -76,7 +80,8 @@ def soak(evaluations: int, watch: Callable[[Sample], None] = lambda sample: None
         "journal_kib_per_1000_first_half": round(_slope(_half(settled, 0), "journal_kib"), 1),
         "journal_kib_per_1000_second_half": round(_slope(_half(settled, 1), "journal_kib"), 1),
         **{f"{name}_growth": _growth(settled, name) for name in ("files_open", "threads")},
-        **{f"{name}_most": max(s[name] for s in samples) for name in ("children", "temporary")},
+        **{f"{name}_most": max(s[name] for s in samples) for name in ("children", "snapshots")},
+        "temporary_left": samples[-1]["temporary"],
         "samples": samples,
     }
 
@@ -89,6 +94,7 @@ def _measure(folder: Path) -> Sample:
         "rss_mib": rss_kib / 1024,
         "journal_kib": (folder / JOURNAL_FILE).stat().st_size / 1024,
         "files_open": len(os.listdir("/proc/self/fd")),
+        "snapshots": len(list((folder / SNAPSHOT_FOLDER).glob("*.sqlite"))),
         "threads": threading.active_count(),
         "children": len(children.split()),
         "temporary": len(list(folder.rglob("*.tmp*"))),
@@ -101,7 +107,9 @@ def _half(samples: list[Sample], number: int) -> list[Sample]:
 
 
 def _growth(samples: list[Sample], name: str) -> float:
-    return samples[-1][name] - samples[0][name]
+    # A snapshot that is being taken opens files for a moment: the least of each half counts.
+    first, second = (min(s[name] for s in _half(samples, number)) for number in (0, 1))
+    return second - first
 
 
 def _slope(samples: list[Sample], name: str) -> float:

@@ -3,13 +3,14 @@ import os
 import pytest
 from benchmarks.soak import FEWEST, soak
 
-from benchmarks import durability
+from benchmarks import durability, killer
 
 
 def row(**changes):
     good = {
-        "round": 1, "kills": 2, "lost": 0, "refused": 0, "exit": 0, "events_at_last_kill": 9,
-        "is_as_control": True, "calls_given_up": 0, "paid_beyond_control": 1, "processes_left": 0,
+        "round": 1, "blows": {killer.COORDINATOR: 2, killer.JUDGE: 1}, "lost": 0, "refused": 0,
+        "hung": 0, "exit": 0, "events_at_last_blow": 9, "is_as_control": True, "calls_given_up": 0,
+        "set_apart": 0, "late_results": 0, "paid_beyond_control": 1, "processes_left": 0,
         "partial_files_left": 0,
     }  # fmt: skip
     return good | changes
@@ -26,7 +27,10 @@ def row(**changes):
         ({"is_as_control": False, "calls_given_up": 1}, "rounds_with_a_call_given_up", 1),
         ({"paid_beyond_control": 6}, "most_paid_beyond_control_per_kill", 3.0),
         ({"processes_left": 2}, "processes_left", 2),
-        ({"kills": 0}, "rounds_with_a_kill", 1),
+        ({"hung": 1}, "hung", 1),
+        ({"is_as_control": False, "set_apart": 1}, "not_as_control_otherwise", 0),
+        ({"is_as_control": False, "set_apart": 1}, "rounds_with_a_candidate_set_apart", 1),
+        ({"blows": {}}, "rounds_with_a_blow", 1),
     ],
 )
 def test_a_bad_round_shows_in_the_summary(changes, figure, expected):
@@ -35,22 +39,19 @@ def test_a_bad_round_shows_in_the_summary(changes, figure, expected):
 
 
 @pytest.mark.slow
-def test_a_round_kills_and_finds_nothing_lost(tmp_path, monkeypatch):
+def test_rounds_strike_and_find_nothing_lost(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", durability.KEY)
-    with durability.DigestServer() as server, durability.FakeMachine() as machine:
-        killer = durability.Killer(machine, server, tmp_path)
-        rows = [killer.round(number, seed=0) for number in range(1, 6)]
-    summary = durability.summarise(rows, {}, {})["random_killer"]
-    assert summary["kills"] > 0
-    assert [summary[n] for n in ("lost", "refused", "exit_not_0", "not_as_control_otherwise")] == [
-        0
-    ] * 4
+    rows, control = durability.strike(range(1, 6), seed=0)
+    summary = durability.summarise(rows, {}, control)["random_killer"]
+    assert sum(summary["blows"].values()) > 0
+    bad = ("lost", "refused", "hung", "exit_not_0", "not_as_control_otherwise", "processes_left")
+    assert {name: summary[name] for name in bad} == dict.fromkeys(bad, 0)
 
 
 @pytest.mark.slow
 def test_a_soak_keeps_every_evaluation():
-    before = durability.children_of(os.getpid())
+    before = killer.children_of(os.getpid())
     grown = soak(FEWEST)
     assert grown["evaluations"] == grown["evaluations_kept"] == FEWEST
     assert grown["children_most"] == before
-    assert (grown["files_open_growth"], grown["temporary_most"]) == (0, 0)
+    assert (grown["files_open_growth"], grown["temporary_left"]) == (0, 0)

@@ -156,10 +156,12 @@ def test_a_second_coordinator_is_told_who_holds_the_run(desk, control, tmp_path)
     work.mkdir()
     paid_before = desk.paid()
     words = command(work, desk.server.url)
-    with FakeMachine() as other, desk.machine.started(*words, cwd=work, JUDGE_S=0.5) as first:
-        while not (work / "run" / "journal.sqlite-wal").exists():
-            pass
-        second = other.run(*words, cwd=work)
+    with FakeMachine() as other:
+        other.run("--version", cwd=tmp_path)  # it has imported all that it needs
+        with desk.machine.started(*words, cwd=work, JUDGE_S=1.0) as first:
+            while not (work / "run" / "journal.sqlite-wal").exists():
+                pass
+            second = other.run(*words, cwd=work)
     assert first.status == 0
     assert second.status == 3, second.output
     assert f"held by pid {first.pid} on host" in second.output

@@ -4,6 +4,7 @@ import pytest
 
 from hotloop.core.attempt import Budget
 from hotloop.engine import Parts, RunResult, StopFlag, run_search
+from hotloop.engine.evaluation import HEARTBEAT_S
 from hotloop.search.random_search import RandomStrategy
 from hotloop.store.memory import MemoryStore
 from hotloop.testing.fakes import (
@@ -25,6 +26,7 @@ class Bench:
     listener: RecordingListener = field(default_factory=RecordingListener)
     strategy: type = RandomStrategy
     stop: StopFlag = field(default_factory=StopFlag)
+    heartbeat_s: float = HEARTBEAT_S
 
     def parts(self) -> Parts:
         return Parts(
@@ -32,6 +34,7 @@ class Bench:
             strategy=self.strategy,
             verifier=self.verifier,
             store=self.store,
+            heartbeat_s=self.heartbeat_s,
         )
 
     def run(self, **budget: float) -> RunResult:

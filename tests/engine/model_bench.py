@@ -28,6 +28,7 @@ class ModelBench:
     stop: StopFlag = field(default_factory=StopFlag)
     strategy: object = FakeModelStrategy
     generator: FakeModelGenerator = None
+    outage_s: float = 0.05
 
     def __post_init__(self):
         self.generator = FakeModelGenerator(
@@ -42,6 +43,7 @@ class ModelBench:
             verifier=self.verifier,
             store=self.store,
             calls=self.calls,
+            outage_s=self.outage_s,
         )
         spec = make_spec(problem, device=self.verifier.device, budget=Budget(**budget))
         return run_search(

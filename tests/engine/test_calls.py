@@ -10,7 +10,7 @@ from hotloop.core.attempt import Action, Proposal
 from hotloop.core.verdict import Stage, Status, Tier
 from hotloop.engine import StopReason
 from hotloop.engine.calls import MIN_STRAGGLER_S, Calls
-from hotloop.errors import EndpointDown, NotRecorded
+from hotloop.errors import AuthError, NotRecorded
 from hotloop.testing.fake_model import FakeCall, FakeModelGenerator, FastClock, block_of_64
 from hotloop.testing.fakes import Costs, FakeVerifier, make_problem
 
@@ -140,11 +140,11 @@ def test_a_kernel_to_begin_with_needs_no_call():
 def test_a_call_that_cannot_be_made_at_all_ends_the_run():
     def script(proposal):
         if proposal.id == 3:
-            return FakeCall(seconds=20.0, error=EndpointDown("nobody answers"))
+            return FakeCall(seconds=20.0, error=AuthError("the key was withdrawn"))
         return block_of_64(proposal)
 
     bench = ModelBench(script, calls=3, plan={"drafts": 6})
-    with pytest.raises(EndpointDown, match="nobody answers"):
+    with pytest.raises(AuthError, match="withdrawn"):
         bench.run()
     assert bench.store.notes("stopped")[-1]["reason"] == "failed"
     again = bench.resumed(script=block_of_64)

@@ -25,11 +25,22 @@ def raising(error, tier):
     return on_verify
 
 
+def raising_again(verifier, error):
+    """A machine that is gone loads no problem either."""
+
+    def on_load():
+        if verifier.calls:
+            raise error
+
+    return on_load
+
+
 @pytest.mark.parametrize("tier", [Tier.FAST, Tier.FINAL])
 @pytest.mark.parametrize("error", [InfraError("the machine is gone"), KeyboardInterrupt()])
 def test_an_error_does_not_lose_what_cut_calls_cost(tier, error):
     bench = ModelBench(one_and_then_silence, calls=2, plan={"drafts": 9})
     bench.verifier.on_verify = raising(error, tier)
+    bench.verifier.on_load = raising_again(bench.verifier, error)
     if isinstance(error, KeyboardInterrupt):
         bench.run(wall_s=60.0)
     else:

@@ -183,6 +183,19 @@ def test_ideas_are_in_the_total_before_any_draft_was_charged():
     assert (CallCosts(store).calls, CallCosts(store).tokens().exact) == (1, TOKENS)
 
 
+def test_a_live_budget_has_the_ideas_before_their_draft_is_charged():
+    store = MemoryStore()
+    costs = CallCosts(store)
+    assert (costs.calls, costs.tokens().exact, costs.usd().exact) == (0, 0, 0)
+    fields = {"calls": 1, "tokens": TOKENS, "usd": 0.25, "call_s": 2.0}
+    for _ in range(2):
+        store.note("ideas_failed", {"cost": fields})
+    assert costs.calls == 2
+    assert costs.tokens().exact == 2 * TOKENS
+    assert costs.usd().exact == 0.5
+    assert store.notes("call_cost") == [], "to look at a budget writes nothing"
+
+
 def test_ideas_that_an_older_journal_charged_to_a_draft_are_not_counted_again():
     store = MemoryStore()
     fields = {"calls": 1, "tokens": TOKENS, "usd": 0.01, "call_s": 2.0}

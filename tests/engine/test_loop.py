@@ -5,7 +5,7 @@ import pytest
 from hotloop.core.space import Dimension, Space
 from hotloop.core.verdict import Status, Tier
 from hotloop.engine import StopReason, run_search
-from hotloop.errors import ForeignRun, ProblemError, WorkerDied
+from hotloop.errors import DeviceLost, ForeignRun, ProblemError, WorkerDied
 from hotloop.testing.fakes import (
     SMALL_SPACE,
     FakeGenerator,
@@ -161,9 +161,14 @@ def test_a_machine_fault_is_retried_once_on_the_same_proposal(bench):
     assert "signal 9" in warning["message"]
 
 
-def test_a_second_machine_fault_stops_the_run_and_keeps_everything(bench):
-    bench.verifier.behaviour = Flaky(3, 4)
-    with pytest.raises(WorkerDied, match="signal 9"):
+def test_a_machine_that_is_gone_stops_the_run_and_keeps_everything(bench):
+    def load_no_more():
+        if bench.verifier.calls:
+            raise DeviceLost("no GPU")
+
+    bench.verifier.on_load = load_no_more
+    bench.verifier.behaviour = Flaky(3, 4, 5)
+    with pytest.raises(DeviceLost, match="no GPU"):
         bench.run(max_candidates=5)
     verdicts = [a.verdict for a in bench.store.attempts()]
     assert [v is not None for v in verdicts[:3]] == [True, True, False]
@@ -190,15 +195,32 @@ def test_a_machine_fault_in_a_lane_leaves_one_more_chance(bench):
     assert len(bench.listener.payloads("warning")) == 1
 
 
-def test_a_machine_fault_in_a_lane_and_one_after_it_stop_the_run(bench):
+def test_a_machine_that_builds_nothing_and_judges_nothing_stops_the_run(bench):
     def build(candidate):
         raise WorkerDied("the lane ended with signal 9")
 
     bench.verifier.on_build = build
-    bench.verifier.behaviour = Flaky(1)
+    bench.verifier.behaviour = Flaky(*range(1, 7))
     with pytest.raises(WorkerDied, match="the judge ended"):
         bench.run(max_candidates=3)
-    assert len(bench.verifier.verified(Tier.FAST)) == 1
+    assert len(bench.verifier.verified(Tier.FAST)) == 6
+
+
+@pytest.mark.parametrize(("deaths", "passes"), [(1, True), (2, False)])
+def test_a_judge_that_dies_while_it_loads_is_started_once_more(bench, deaths, passes):
+    left = [WorkerDied("the judge ended with signal 9")] * deaths
+
+    def die():
+        if left:
+            raise left.pop()
+
+    bench.verifier.on_load = die
+    if passes:
+        assert bench.run(max_candidates=2).passed
+        assert len(bench.listener.payloads("warning")) == 1
+    else:
+        with pytest.raises(WorkerDied):
+            bench.run(max_candidates=2)
 
 
 def test_a_broken_problem_costs_nothing(bench):

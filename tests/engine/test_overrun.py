@@ -42,13 +42,18 @@ def test_a_budget_spent_on_many_verifications_needs_no_words(cpu_bench):
     assert result.detail is None
 
 
-@pytest.mark.parametrize(("cost_s", "calls"), [(20.0, 1), (1.0, 2)])
+@pytest.mark.parametrize(("cost_s", "calls"), [(20.0, 1), (1.0, 3)])
 def test_a_machine_fault_is_retried_only_while_there_is_time(cpu_bench, cost_s, calls):
     def fail(candidate, tier):
         cpu_bench.verifier.clock.advance(cost_s)
         raise WorkerTimeout("the judge did not answer")
 
+    def load_no_more():
+        if cpu_bench.verifier.calls:
+            raise WorkerTimeout("the judge did not answer")
+
     cpu_bench.verifier.on_verify = fail
+    cpu_bench.verifier.on_load = load_no_more
     with pytest.raises(WorkerTimeout):
         cpu_bench.run(wall_s=12.0)
     assert len(cpu_bench.verifier.verified(Tier.FAST)) == calls

@@ -62,77 +62,14 @@ def search(store):
     return run_search(PROBLEM, parts, spec=spec, clock=FastClock())
 
 
-def judge_all_but(store, refused=None):
-    """Bring back a verdict on all that is pending, and an error on one candidate."""
+def judge(store, *, refuses):
+    """Bring back a verdict on all that is pending, and an error on what the machine refuses.
+
+    The same file may be given twice.
+    """
     verdicts, errors = [], []
     for item in pending_items(store):
-        if item.candidate.id == refused:
-            errors.append(
-                JudgeError(
-                    problem_id=PROBLEM.id,
-                    candidate_id=refused,
-                    error="DeviceLost",
-                    message="no GPU",
-                    tier=item.tier,
-                    asked=item.asked,
-                )
-            )
-        else:
-            verdict = fake_verdict(0.5, item.candidate.id, tier=item.tier)
-            verdicts.append(replace(verdict, problem_id=PROBLEM.id))
-    file = Verdicts(verdicts=tuple(verdicts), errors=tuple(errors))
-    for _ in range(2):  # the same file may be given twice
-        take_in(store, PROBLEM, file)
-
-
-def first_is_sent_away():
-    store = Run()
-    store.begin(make_spec(PROBLEM, budget=Budget(max_candidates=2)), PROBLEM)
-    assert search(store).reason is StopReason.WAITING
-    take_in(store, PROBLEM, Verdicts(infos={PROBLEM.id: INFO}))
-    assert search(store).reason is StopReason.WAITING
-    return store, store.attempts()[0].candidate_id
-
-
-def carried_to_the_end(store, refused=None):
-    """Carry files to and fro until the run no longer waits; return its result."""
-    for _ in range(8):
-        result = search(store)
-        if result.reason is not StopReason.WAITING:
-            return result
-        judge_all_but(store, refused)
-    raise AssertionError("it waits for ever")
-
-
-def test_refused_twice_it_ends_and_another_kernel_wins():
-    store, first = first_is_sent_away()
-    judge_all_but(store, first)
-    assert search(store).reason is StopReason.WAITING
-    assert [item.candidate.id for item in pending_items(store)] == [first]
-    result = carried_to_the_end(store, first)
-    lost, other = result.attempts
-    assert (lost.verdict.status, lost.verdict.evidence.kind) == (Status.INCONCLUSIVE, "not_judged")
-    assert "DeviceLost: no GPU" in lost.verdict.message
-    assert result.reason is StopReason.CANDIDATES
-    assert result.final.candidate_id == other.candidate_id
-    assert pending_items(store) == [], "what was given up is asked of nobody any more"
-
-
-def test_refused_once_it_is_judged_the_next_time():
-    store, first = first_is_sent_away()
-    judge_all_but(store, first)
-    result = carried_to_the_end(store)
-    assert all(a.verdict.passed for a in result.attempts)
-    assert result.reason is StopReason.CANDIDATES
-    finals = {n["candidate_id"] for n in store.notes("final")}
-    assert first in finals, "a failure at the fast tier is none of the final one"
-
-
-def judge_no_final(store):
-    """Bring back fast verdicts, and an error on whatever is asked for at the final tier."""
-    verdicts, errors = [], []
-    for item in pending_items(store):
-        if item.tier is Tier.FINAL:
+        if refuses(item):
             errors.append(
                 JudgeError(
                     problem_id=PROBLEM.id,
@@ -146,16 +83,61 @@ def judge_no_final(store):
         else:
             verdict = fake_verdict(0.5, item.candidate.id, tier=item.tier)
             verdicts.append(replace(verdict, problem_id=PROBLEM.id))
-    take_in(store, PROBLEM, Verdicts(verdicts=tuple(verdicts), errors=tuple(errors)))
+    file = Verdicts(verdicts=tuple(verdicts), errors=tuple(errors))
+    for _ in range(2):
+        take_in(store, PROBLEM, file)
+
+
+def is_candidate(candidate_id):
+    return lambda item: item.candidate.id == candidate_id
+
+
+def first_is_sent_away():
+    store = Run()
+    store.begin(make_spec(PROBLEM, budget=Budget(max_candidates=2)), PROBLEM)
+    assert search(store).reason is StopReason.WAITING
+    take_in(store, PROBLEM, Verdicts(infos={PROBLEM.id: INFO}))
+    assert search(store).reason is StopReason.WAITING
+    return store, store.attempts()[0].candidate_id
+
+
+def carried_to_the_end(store, refuses=lambda item: False):
+    """Carry files to and fro until the run no longer waits; return its result."""
+    for _ in range(10):
+        result = search(store)
+        if result.reason is not StopReason.WAITING:
+            return result
+        judge(store, refuses=refuses)
+    raise AssertionError("it waits for ever")
+
+
+def test_refused_twice_it_ends_and_another_kernel_wins():
+    store, first = first_is_sent_away()
+    judge(store, refuses=is_candidate(first))
+    assert search(store).reason is StopReason.WAITING
+    assert [item.candidate.id for item in pending_items(store)] == [first]
+    result = carried_to_the_end(store, is_candidate(first))
+    lost, other = result.attempts
+    assert (lost.verdict.status, lost.verdict.evidence.kind) == (Status.INCONCLUSIVE, "not_judged")
+    assert "DeviceLost: no GPU" in lost.verdict.message
+    assert result.reason is StopReason.CANDIDATES
+    assert result.final.candidate_id == other.candidate_id
+    assert pending_items(store) == [], "what was given up is asked of nobody any more"
+
+
+def test_refused_once_it_is_judged_the_next_time():
+    store, first = first_is_sent_away()
+    judge(store, refuses=is_candidate(first))
+    result = carried_to_the_end(store)
+    assert all(a.verdict.passed for a in result.attempts)
+    assert result.reason is StopReason.CANDIDATES
+    finals = {n["candidate_id"] for n in store.notes("final")}
+    assert first in finals, "a failure at the fast tier is none of the final one"
 
 
 def test_finals_that_no_machine_can_make_are_gone_on_without():
     store, _ = first_is_sent_away()
-    for _ in range(10):
-        result = search(store)
-        if result.reason is not StopReason.WAITING:
-            break
-        judge_no_final(store)
+    result = carried_to_the_end(store, lambda item: item.tier is Tier.FINAL)
     assert result.reason is StopReason.CANDIDATES
     assert result.final is None
     warnings = [note["message"] for note in store.notes("warning")]

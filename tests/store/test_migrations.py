@@ -12,19 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from hotloop.core.verdict import Status
+from hotloop.core.verdict import Status, Tier
 from hotloop.engine.result import StopReason, collect
 from hotloop.errors import ForeignRun
 from hotloop.llm.call_notes import CallNotes
 from hotloop.store.migrations import MIGRATIONS, SCHEMA_VERSION, check_version, migrate
 from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import JOURNAL_FILE, SqliteStore
+from hotloop.testing.fakes import fake_verdict
+from hotloop.testing.lease_suite import take
 from hotloop.testing.store_suite import make_attempt
 
 ASSETS = Path(__file__).parent / "assets"
 STORED = sorted(path.name for path in ASSETS.iterdir() if path.is_dir())
 
-RELEASED = {1: "a3baec079f31c3c4"}
+RELEASED = {1: "a3baec079f31c3c4", 2: "04abcfbce4c2f455"}
 """The digest of each released step: an edited one would leave older journals as they are."""
 
 NEXT = (
@@ -95,6 +97,30 @@ def test_a_stored_run_is_read_whole_and_gone_on_with(folder):
         assert reader.spec().problem_id == reader.problem().id
 
 
+def test_a_run_of_before_there_were_leases_is_read_as_it_is_and_gone_on_with(tmp_path):
+    shutil.copytree(ASSETS / "schema_1_first", tmp_path / "run")
+    with RunReader(tmp_path / "run") as reader:
+        attempts = list(reader.attempts())
+        assert reader.spec().problem_id == reader.problem().id
+    assert version_of(tmp_path / "run") == 1, "reading changes nothing"
+    with SqliteStore(tmp_path / "run") as store:
+        for attempt in attempts:
+            assert store.leases.verdict(attempt.candidate_id, Tier.FAST) == attempt.verdict
+        lease = take(store, "new")
+        assert (lease.epoch, lease.attempt) == (1, 1)
+        assert store.leases.deliver(lease.epoch, fake_verdict(1.0, "new"))
+
+
+def test_leases_of_an_earlier_session_are_taken_over(tmp_path):
+    shutil.copytree(ASSETS / "schema_2_leases", tmp_path / "run")
+    with SqliteStore(tmp_path / "run") as store:
+        apart = next(a for a in store.attempts() if a.verdict.status is Status.INCONCLUSIVE)
+        assert len(store.leases.failures(apart.candidate_id, Tier.FAST)) == 3
+        first = store.attempts()[0]
+        assert store.leases.verdict(first.candidate_id, Tier.FAST) == first.verdict
+        assert take(store, "new").epoch > 8
+
+
 def test_a_step_to_come_keeps_what_is_there(folder):
     before = events_of(folder)
     connection = sqlite3.connect(folder / JOURNAL_FILE, isolation_level=None)
@@ -143,7 +169,7 @@ migrate(connection, folder, migrations=NEXT)
 )
 def test_a_kill_in_a_step_leaves_all_of_it_or_nothing(tmp_path, point, version):
     folder = tmp_path / "run"
-    shutil.copytree(ASSETS / STORED[0], folder)
+    shutil.copytree(ASSETS / STORED[-1], folder)
     before = events_of(folder)
     program = MIGRATE.format(here=str(Path(__file__).parent))
     child = subprocess.run(

@@ -158,7 +158,7 @@ def test_a_newer_journal_is_refused(folder):
     connection = sqlite3.connect(folder / JOURNAL_FILE)
     connection.execute("PRAGMA user_version = 7")
     connection.close()
-    expected = r"written by a newer hotloop \(schema 7, this one knows 1\)"
+    expected = r"written by a newer hotloop \(schema 7, this one knows 2\)"
     with pytest.raises(ForeignRun, match=expected):
         SqliteStore(folder)
     with pytest.raises(ForeignRun, match=expected):

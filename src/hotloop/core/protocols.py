@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from hotloop.core.attempt import Attempt, Outcome, Proposal, RunSpec, Written
 from hotloop.core.candidate import Candidate
+from hotloop.core.lease import LeaseBook
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.space import Space
 from hotloop.core.verdict import Tier, Verdict
@@ -115,6 +116,10 @@ class Verifier(Protocol):
 
 class Store(Protocol):
     """The run's journal: append-only, one writer. Every call returns after it is durable."""
+
+    @property
+    def leases(self) -> LeaseBook:
+        """Return what it knows of verifications under way."""
 
     def begin(self, spec: RunSpec, problem: Problem) -> None:
         """Create the run, or check that it is this one.

@@ -88,10 +88,15 @@ class CallCosts:
         self._last[attempt_id] = sending
 
     def _note_ideas(self) -> None:
-        spent = self._spent[IDEAS_ATTEMPT] = self._ideas()
+        spent = self._with_ideas()[IDEAS_ATTEMPT]
         if spent != self._noted_ideas:
             self._store.note(KIND, {"attempt": IDEAS_ATTEMPT, **_fields(spent)})
             self._noted_ideas = spent
+
+    def _with_ideas(self) -> Mapping[int, Spent]:
+        """Return what was spent, with what the call for ideas has cost up to now."""
+        self._spent[IDEAS_ATTEMPT] = self._ideas()
+        return self._spent
 
     def _ideas(self) -> Spent:
         notes = [note for kind in IDEAS_KINDS for note in self._store.notes(kind)]
@@ -100,15 +105,15 @@ class CallCosts:
     @property
     def calls(self) -> int:
         """Model calls of all attempts, and for ideas."""
-        return sum(spent.calls for spent in self._spent.values())
+        return sum(spent.calls for spent in self._with_ideas().values())
 
     def tokens(self) -> Total:
         """Return prompt and completion tokens, reasoning included."""
-        return _total((s.calls, s.tokens) for s in self._spent.values())
+        return _total((s.calls, s.tokens) for s in self._with_ideas().values())
 
     def usd(self) -> Total:
         """Return dollars."""
-        return _total((s.calls, s.usd) for s in self._spent.values())
+        return _total((s.calls, s.usd) for s in self._with_ideas().values())
 
 
 def _total(values: Iterable[tuple[int, float | None]]) -> Total:

@@ -15,6 +15,7 @@ from hotloop.core.attempt import Attempt, Proposal, Spent, Written
 from hotloop.core.candidate import Candidate
 from hotloop.core.verdict import Evidence, Stage, Status, Tier, Verdict
 from hotloop.engine.calls import POLL_S, Call, Calls
+from hotloop.engine.outage import Outage
 from hotloop.engine.outcomes import Outcomes
 from hotloop.engine.session import Session
 from hotloop.errors import NotRecorded, Pending
@@ -41,6 +42,8 @@ class Desk:
         self._is_over = False
         self.waiting: dict[int, tuple[str, ...]] = {}
         """Attempts whose answer is awaited from outside by nobody, with their files."""
+        self.outage = Outage(session.parts.outage_s)
+        self._unanswered: list[Attempt] = []
 
     @property
     def in_flight(self) -> int:
@@ -50,7 +53,9 @@ class Desk:
     @property
     def has_slot(self) -> bool:
         """Whether one more call may be under way; an awaited answer holds its slot."""
-        return not self._is_over and self._calls.in_flight + len(self.waiting) < self._calls.count
+        if self._is_over or self.outage.is_on:
+            return False
+        return self._calls.in_flight + len(self.waiting) < self._calls.count
 
     def needs_call(self, proposal: Proposal) -> bool:
         """Whether a model is asked for this proposal."""
@@ -89,15 +94,20 @@ class Desk:
                 scripts.append(script)
         return scripts
 
+    def take_back(self) -> list[Attempt]:
+        """Return the attempts that a lasting outage left unanswered, to be asked for again."""
+        unanswered, self._unanswered = self._unanswered, []
+        return unanswered
+
     def watch(self) -> bool:
         """Give up calls that take too long; return whether a call has ended."""
         self._calls.cut_slow(self._session.meter.slow_call_s())
         return self._calls.has_ended
 
     def wait(self) -> None:
-        """Wait for the end of a call, while the run may go on."""
+        """Wait for the end of a call or of an outage, while the run may go on."""
         session = self._session
-        if session.parts.generator.is_outside:
+        if session.parts.generator.is_outside or not self.in_flight:
             with session.meter.paused():
                 self._wait()
         else:
@@ -120,7 +130,10 @@ class Desk:
                 self._charge(call.attempt, Spent(calls=1, tokens=None, usd=None))
 
     def _wait(self) -> None:
+        was_out = self.outage.is_on
         while not self.watch() and self._session.why_stop() is None:
+            if was_out and not self.outage.is_on:
+                return
             self._calls.wait(POLL_S)
 
     def _settle(self, call: Call) -> Script | None:
@@ -131,6 +144,9 @@ class Desk:
             # A recording ends here: nobody can be asked any more, and nothing is wrong.
             self._is_over = True
             return None
+        if self.outage.may_pass(call.error) and not self._session.parts.generator.is_outside:
+            self._wait_out(call)
+            return None
         if call.error is not None:
             raise call.error
         assert call.written is not None, "a call ends with what it wrote or an error"
@@ -138,7 +154,17 @@ class Desk:
         self._charge(call.attempt, written.spent)
         if written.no_code is None or written.no_code.kind != CALL_FAILED:
             self._session.meter.observe_call(call.seconds, written.spent)
+            self.outage.answered()
         return self._take_in(call.attempt, written)
+
+    def _wait_out(self, call: Call) -> None:
+        self._unanswered.append(call.attempt)
+        wait_s = self.outage.begin()
+        if wait_s is not None:
+            self._session.reporter.warning(
+                f"{type(call.error).__name__}: {call.error}; asked again in {wait_s:.0f} s, the "
+                "clock stands while there is nothing else to do"
+            )
 
     def _charge(self, attempt: Attempt, spent: Spent) -> None:
         for warning in self._session.meter.charge(attempt.id, spent):

@@ -4,8 +4,7 @@ Asking such a judge takes no time of this machine. Its verifier notes what it wa
 (`outside_wanted`) and what the other machine could not judge (`outside_error`); read here only.
 
 A machine that fails is no fault of the candidate, and may be another one next time: it is asked
-for again. What fails again is gone on without, or one candidate would hold up the whole search; a
-judge of this machine would end the run there, where a person can see to it.
+for again. What fails again is gone on without, or one candidate would hold up the whole search.
 """
 
 from __future__ import annotations
@@ -46,16 +45,22 @@ def given_up(session: Session, candidate_id: str) -> Verdict | None:
     refusals = _refusals(session.parts.store, candidate_id, Tier.FAST)
     if len(refusals) < MAX_REFUSALS:
         return None
-    policy = session.problem.policy
     last = refusals[-1]
-    message = f"not judged, tried {len(refusals)} times: {last['error']}: {last['message']}"
+    why = f"tried {len(refusals)} times: {last['error']}: {last['message']}"
+    return not_judged(session, candidate_id, Tier.FAST, why)
+
+
+def not_judged(session: Session, candidate_id: str, tier: Tier, why: str) -> Verdict:
+    """Return the verdict on a candidate that no machine could judge."""
+    policy = session.problem.policy
+    message = f"not judged: {why}"
     return Verdict(
         status=Status.INCONCLUSIVE,
         stage=Stage.STATIC,
         message=message,
         candidate_id=candidate_id,
         problem_id=session.problem.id,
-        tier=Tier.FAST,
+        tier=tier,
         device=session.info.device,
         evidence=Evidence(kind=NOT_JUDGED, message=message),
         precision_policy=policy.precision,

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from hotloop.core.attempt import RunSpec
 from hotloop.core.event import Event, Listener
-from hotloop.core.problem import Problem
+from hotloop.core.problem import Problem, ProblemInfo
+from hotloop.core.protocols import Verifier
 from hotloop.engine.calls import Calls
 from hotloop.engine.ending import Ending
 from hotloop.engine.final import run_final_tier
@@ -23,7 +24,7 @@ from hotloop.engine.result import RunResult, StopReason, collect, stored_result
 from hotloop.engine.search import fast_tier
 from hotloop.engine.session import Parts, Session
 from hotloop.engine.stop import StopFlag
-from hotloop.errors import HotloopError, Pending, StoreError
+from hotloop.errors import HotloopError, Pending, StoreError, WorkerDied
 
 SLOW_FRAC = 0.5
 """A verification that takes this much of the whole budget is named where the run stops."""
@@ -59,7 +60,7 @@ def run_search(
     reporter = Reporter(parts.store, listen)
     began_s = clock()
     try:
-        info = parts.verifier.load(problem)
+        info = _load(parts.verifier, problem, reporter)
     except Pending as exc:
         waiting = Ending(reason=StopReason.WAITING, detail=str(exc), waiting=exc.waiting)
         return _end(parts, spec, reporter, waiting)
@@ -80,6 +81,15 @@ def run_search(
     if ending.reason is StopReason.WALL:
         ending = replace(ending, detail=_overrun(session))
     return _end(parts, spec, reporter, ending)
+
+
+def _load(verifier: Verifier, problem: Problem, reporter: Reporter) -> ProblemInfo:
+    """Load the problem; once more when the judge ended in the middle of it."""
+    try:
+        return verifier.load(problem)
+    except WorkerDied as exc:
+        reporter.warning(f"{type(exc).__name__}: {exc}; trying once more")
+    return verifier.load(problem)
 
 
 def _end(parts: Parts, spec: RunSpec, reporter: Reporter, ending: Ending) -> RunResult:

@@ -8,30 +8,25 @@ from dataclasses import replace
 from hotloop.core import kill_points
 from hotloop.core.attempt import Attempt, Outcome
 from hotloop.core.protocols import Strategy
-from hotloop.core.verdict import Verdict
+from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine.objective import objective_of
 from hotloop.engine.session import Session
 
 
 class Outcomes:
-    """Concludes attempts and remembers each candidate's verdict."""
+    """Concludes attempts and remembers the best."""
 
     def __init__(self, session: Session, strategy: Strategy, earlier: Iterable[Attempt]) -> None:
         """Take over the attempts of earlier sessions."""
         self._session = session
         self._strategy = strategy
-        self._verdicts: dict[str, Verdict] = {}
         self._best: float | None = None
         for attempt in earlier:
             self._remember(attempt)
 
     def known(self, candidate_id: str) -> Verdict | None:
         """Return the verdict of a candidate that was verified before; None when it was not."""
-        return self._verdicts.get(candidate_id)
-
-    def is_known(self, candidate_id: str) -> bool:
-        """Whether a candidate was verified before."""
-        return candidate_id in self._verdicts
+        return self._session.parts.store.leases.verdict(candidate_id, Tier.FAST)
 
     def conclude(self, attempt: Attempt, verdict: Verdict) -> None:
         """Write an attempt's verdict down, then tell the strategy and whoever listens."""
@@ -60,9 +55,7 @@ class Outcomes:
         )
 
     def _remember(self, attempt: Attempt) -> bool:
-        """Keep the verdict; return whether the attempt is the best so far."""
-        if attempt.candidate_id is not None and attempt.verdict is not None:
-            self._verdicts[attempt.candidate_id] = attempt.verdict
+        """Return whether the attempt is the best so far."""
         if attempt.objective is None:
             return False
         if self._best is not None and attempt.objective >= self._best:

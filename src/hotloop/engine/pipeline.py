@@ -87,6 +87,7 @@ class Pipeline:
         """
         for script in self._desk.collect():
             self._submit(*script, was_called_for=True)
+        self._unwritten.extend(self._desk.take_back())
         self._refusal = None
         while self._add():
             pass

@@ -93,7 +93,7 @@ class _Search:
             queued = self._pipeline.head()
             if queued is not None:
                 self._verify(queued)
-            elif self._desk.in_flight:
+            elif self._desk.in_flight or self._desk.outage.is_on:
                 self._desk.wait()
             else:
                 return self._pipeline.why_empty()
@@ -107,7 +107,7 @@ class _Search:
             state = await_build(session, queued.build, until=self._desk.watch)
             if state is BuildState.UNDER_WAY or session.why_stop() is not None:
                 return  # a call has ended, the wait used up the budget, or the user stopped it
-            self._judge(queued, may_retry=state is BuildState.ENDED)
+            self._judge(queued)
             return
         self._conclude(queued, verdict)
 
@@ -126,7 +126,7 @@ class _Search:
             if clock() - began_s > FREE_S:
                 return
 
-    def _judge(self, queued: Queued, *, may_retry: bool) -> None:
+    def _judge(self, queued: Queued, *, may_retry: bool = True) -> None:
         """Verify and conclude, or set it aside when it is judged elsewhere.
 
         What no machine there could judge is concluded as well, so that the search goes on.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hotloop.core.attempt import RunSpec
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Generator, Store, Strategy, Verifier
 from hotloop.core.space import Space
+from hotloop.engine.evaluation import HEARTBEAT_S
 from hotloop.engine.limits import Meter
+from hotloop.engine.outage import FIRST_WAIT_S
 from hotloop.engine.reporter import Reporter
 from hotloop.engine.result import StopReason
 from hotloop.engine.stop import StopFlag
@@ -29,6 +31,10 @@ class Parts:
     calls: int = 4
     """Model calls that may be under way at a time; prompts that await an answer from outside
     count as well."""
+    heartbeat_s: float = HEARTBEAT_S
+    """Real seconds between two questions to a judge whether it is still there."""
+    outage_s: float = FIRST_WAIT_S
+    """Real seconds until an endpoint that answered before and is down is asked again, at first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +49,8 @@ class Session:
     reporter: Reporter
     clock: Callable[[], float]
     stop: StopFlag
+    set_apart: list[str] = field(default_factory=list)
+    """Candidates that the machine failed at too often since it last judged one."""
 
     @property
     def has_final(self) -> bool:

@@ -43,7 +43,7 @@ def write_candidate(folder: Path, candidate: Candidate) -> str:
         temporary.unlink(missing_ok=True)
         raise
     kill_points.reach("after-blob-rename")
-    _sync_folder(path.parent)
+    sync(path.parent)
     return sha256
 
 
@@ -80,10 +80,11 @@ def _make_folder(path: Path) -> None:
     missing = [p for p in (path, *path.parents) if not p.exists()]
     path.mkdir(parents=True, exist_ok=True)
     for created in missing:
-        _sync_folder(created.parent)
+        sync(created.parent)
 
 
-def _sync_folder(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, written to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

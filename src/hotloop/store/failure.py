@@ -11,8 +11,10 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 from hotloop.errors import StoreError
+from hotloop.store.snapshots import JOURNAL_FILE, newest_good
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _REFUSED = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -38,6 +40,20 @@ def store_errors(folder: Path) -> Iterator[None]:
         raise StoreError(_describe_os(exc, folder)) from exc
 
 
+def damaged(folder: Path, why: str) -> str:
+    """Return what to say of a journal that is not whole: the way back to the newest snapshot."""
+    found = newest_good(folder)
+    if found is None:
+        cure = "restore the folder from a copy, or start again with another --out"
+    else:
+        journal, copy = quote(str(folder / JOURNAL_FILE)), quote(str(found))
+        cure = (
+            f"the newest good snapshot is {found}; to go on from there: rm -f {journal}-wal "
+            f"{journal}-shm && cp {copy} {journal}, then run the same command again"
+        )
+    return f"{folder}: the journal is damaged ({' '.join(why.split())}); {cure}"
+
+
 def _describe_sqlite(exc: sqlite3.Error, folder: Path) -> str:
     # Extended names look like SQLITE_READONLY_DIRECTORY; the second word is the primary code.
     name = getattr(exc, "sqlite_errorname", "") or "SQLITE_ERROR"
@@ -49,10 +65,7 @@ def _describe_sqlite(exc: sqlite3.Error, folder: Path) -> str:
     if primary in ("READONLY", "CANTOPEN", "PERM", "AUTH"):
         return _refused(folder, name)
     if primary in ("CORRUPT", "NOTADB"):
-        return (
-            f"{folder}: the journal is damaged ({name}: {exc}); restore the folder from a copy, "
-            "or start again with another --out"
-        )
+        return damaged(folder, f"{name}: {exc}")
     if primary in ("BUSY", "LOCKED"):
         return f"{folder}: another process keeps the journal locked ({name}); end it and run again"
     return f"{folder}: the journal could not be read or written ({name}: {exc}); check the disk"

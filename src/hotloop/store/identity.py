@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from hotloop.core.attempt import RunSpec
 from hotloop.errors import ForeignRun
+from hotloop.store.leases import KINDS
 
 _FIXED = ("device", "generator", "strategy", "language", "seed")
 _FIXED_OPTIONS = ("model", "sees", "start")
 
-RESERVED_KINDS = frozenset({"begun", "continued", "proposed", "concluded", "spent"})
+RESERVED_KINDS = KINDS | {"begun", "continued", "proposed", "concluded", "spent"}
 """Event kinds that the journal writes itself; a note of such a kind is refused."""
 
 

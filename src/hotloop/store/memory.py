@@ -10,8 +10,10 @@ from hotloop.core.attempt import Attempt, RunSpec
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
 from hotloop.core.record import to_json
+from hotloop.core.verdict import Verdict
 from hotloop.errors import StoreError
 from hotloop.store.identity import check_note_kind, check_same_run
+from hotloop.store.memory_leases import MemoryLeases
 
 
 class MemoryStore:
@@ -24,6 +26,8 @@ class MemoryStore:
         self._candidates: dict[str, Candidate] = {}
         self._notes: list[tuple[str, Mapping[str, Any]]] = []
         self._spent_s = 0.0
+        self.leases = MemoryLeases(self._verdict_of)
+        """Verifications that are or were under way: a `core.lease.LeaseBook`."""
 
     def begin(self, spec: RunSpec, problem: Problem) -> None:
         """Create the run, or check that it is this one.
@@ -74,6 +78,8 @@ class MemoryStore:
         check_note_kind(kind)
         with self._mutex:
             self._notes.append((kind, to_json(payload)))
+        if kind == "stopped" and payload.get("reason") == "failed":
+            self.leases.forgive()
 
     def notes(self, kind: str) -> Sequence[Mapping[str, Any]]:
         """Return the payloads of all notes of one kind, oldest first."""
@@ -111,3 +117,8 @@ class MemoryStore:
         """Return the wall clock that all sessions of this run have spent."""
         with self._mutex:
             return self._spent_s
+
+    def _verdict_of(self, candidate_id: str) -> Verdict | None:
+        with self._mutex:
+            attempts = [a for a in self._attempts.values() if a.candidate_id == candidate_id]
+        return next((a.verdict for a in attempts if a.verdict is not None), None)

@@ -44,6 +44,23 @@ MIGRATIONS: Migrations = (
         "CREATE TABLE spending (one INTEGER PRIMARY KEY CHECK (one = 1), seconds REAL NOT NULL)",
         "INSERT INTO spending VALUES (1, 0.0)",
     ),
+    (
+        """CREATE TABLE leases (
+               epoch INTEGER PRIMARY KEY,
+               candidate_id TEXT NOT NULL,
+               tier TEXT NOT NULL,
+               attempt INTEGER NOT NULL,
+               judge TEXT NOT NULL,
+               expires_at REAL NOT NULL,
+               state TEXT NOT NULL,
+               failure TEXT,
+               result_seq INTEGER REFERENCES events (seq),
+               UNIQUE (candidate_id, tier, attempt)
+           )""",
+        """CREATE UNIQUE INDEX one_verdict ON leases (candidate_id, tier)
+           WHERE state = 'judged'""",
+        "CREATE INDEX attempts_by_candidate ON attempts (candidate_id)",
+    ),
 )
 """Statements from version n to n + 1, at place n. A released entry is never edited."""
 

@@ -19,8 +19,9 @@ from hotloop.errors import ForeignRun, StoreError
 from hotloop.store import rows
 from hotloop.store.blobs import read_candidate
 from hotloop.store.failure import store_errors
-from hotloop.store.migrations import SCHEMA_VERSION, check_version
-from hotloop.store.sqlite import BUSY_TIMEOUT_S, JOURNAL_FILE
+from hotloop.store.migrations import check_version
+from hotloop.store.opening import BUSY_TIMEOUT_S
+from hotloop.store.sqlite import JOURNAL_FILE
 
 
 class RunReader:
@@ -104,12 +105,8 @@ class RunReader:
     def _check(self) -> None:
         with store_errors(self.folder):
             version = check_version(self._connection, self.folder)
-            begun = version == SCHEMA_VERSION and rows.read_spec(self._connection) is not None
-        if 0 < version < SCHEMA_VERSION:
-            raise ForeignRun(
-                f"{self.folder} was written by an older hotloop (schema {version}); run `optimize` "
-                "with this --out once to bring it up to date"
-            )
+            # What is read here is in every schema so far: an older run is read as it is.
+            begun = version > 0 and rows.read_spec(self._connection) is not None
         if not begun:
             raise ForeignRun(f"{self.folder} holds a run that has not begun yet; start it first")
 

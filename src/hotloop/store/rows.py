@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from hotloop.core.attempt import Attempt, RunSpec
 from hotloop.core.problem import Problem
 from hotloop.core.record import dumps, from_json
+from hotloop.store import leases
 
 
 class StoredEvent(NamedTuple):
@@ -31,14 +32,16 @@ def append_event(
 ) -> None:
     """Append an event and derive from it; the caller holds a transaction."""
     text = dumps(payload)
-    connection.execute(
+    cursor = connection.execute(
         "INSERT INTO events (kind, payload, written_at) VALUES (?, ?, ?)", (kind, text, written_at)
     )
-    apply_event(connection, kind, json.loads(text))
+    assert cursor.lastrowid is not None, "an INSERT gives a number"
+    apply_event(connection, StoredEvent(cursor.lastrowid, kind, json.loads(text), written_at))
 
 
-def apply_event(connection: sqlite3.Connection, kind: str, payload: Mapping[str, Any]) -> None:
+def apply_event(connection: sqlite3.Connection, event: StoredEvent) -> None:
     """Bring the derived tables up to date with one event."""
+    kind, payload = event.kind, event.payload
     if kind == "proposed" and payload["sha256"] is not None:
         connection.execute(
             "INSERT OR IGNORE INTO candidates (id, sha256) VALUES (?, ?)",
@@ -48,15 +51,18 @@ def apply_event(connection: sqlite3.Connection, kind: str, payload: Mapping[str,
         _put_attempt(connection, payload["attempt"])
     if kind == "spent":
         connection.execute("UPDATE spending SET seconds = seconds + ?", (payload["seconds"],))
+    if kind == "stopped" or kind in leases.KINDS:
+        leases.apply_lease(connection, event.seq, kind, payload)
 
 
 def rebuild(connection: sqlite3.Connection) -> None:
     """Derive all tables afresh from the events; the caller holds a transaction."""
+    connection.execute("DELETE FROM leases")
     connection.execute("DELETE FROM attempts")
     connection.execute("DELETE FROM candidates")
     connection.execute("UPDATE spending SET seconds = 0.0")
     for event in read_events(connection):
-        apply_event(connection, event.kind, event.payload)
+        apply_event(connection, event)
 
 
 def read_events(connection: sqlite3.Connection, after: int = 0) -> list[StoredEvent]:

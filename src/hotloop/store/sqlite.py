@@ -2,6 +2,7 @@
 
     journal.sqlite   append-only events and the tables derived from them, in WAL mode
     blobs/           candidates by content        lock   held while the writer lives
+    snapshots/       copies of the journal
 
 Every call returns after its change is on disk (`synchronous=FULL`), so a `kill -9` loses nothing
 that was acknowledged. One process writes, from any of its threads; others read with
@@ -15,7 +16,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,31 +26,35 @@ from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
 from hotloop.core.record import to_json
 from hotloop.errors import ForeignRun, StoreError
-from hotloop.store import rows
-from hotloop.store.blobs import BLOB_FOLDER, read_candidate, write_candidate
+from hotloop.store import rows, snapshots
+from hotloop.store.blobs import read_candidate, write_candidate
 from hotloop.store.failure import store_errors
 from hotloop.store.file_system import NOT_LOCAL, file_system_magic
 from hotloop.store.identity import check_note_kind, check_same_run
+from hotloop.store.lease_book import SqliteLeases
 from hotloop.store.lock import LOCK_FILE, FolderLock
-from hotloop.store.migrations import migrate
+from hotloop.store.opening import open_journal, remove_partial_files
+from hotloop.store.snapshots import EVERY_S, Snapshots
 
-JOURNAL_FILE = "journal.sqlite"
-
-BUSY_TIMEOUT_S = 30.0
-"""Readers never block the writer in WAL mode; this covers another program's checkpoint."""
+JOURNAL_FILE = snapshots.JOURNAL_FILE
 
 
 class SqliteStore:
     """The one writer of a run folder; a context manager."""
 
     def __init__(
-        self, folder: Path, *, probe: Callable[[Path], int | None] = file_system_magic
+        self,
+        folder: Path,
+        *,
+        probe: Callable[[Path], int | None] = file_system_magic,
+        snapshot_every_s: float = EVERY_S,
     ) -> None:
         """Open or create the folder and hold it.
 
         Args:
             folder: where the run lives.
             probe: returns `statfs.f_type` of a folder.
+            snapshot_every_s: real seconds between two snapshots of a run that has begun.
 
         Raises:
             ForeignRun: the folder holds something else, or a newer hotloop wrote it.
@@ -58,6 +63,8 @@ class SqliteStore:
         """
         self.folder = folder
         self._mutex = threading.RLock()
+        self.leases = SqliteLeases(self._transaction, self._reading)
+        """Verifications that are or were under way: a `core.lease.LeaseBook`."""
         check_folder(folder)
         with store_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -67,11 +74,14 @@ class SqliteStore:
         self._held = FolderLock(folder)
         try:
             with store_errors(folder):
-                self._connection = _connect(folder, is_local=kind is None)
-                _remove_partial_blobs(folder)
+                self._connection = open_journal(folder / JOURNAL_FILE, is_local=kind is None)
+                remove_partial_files(folder)
         except BaseException:
             self._held.release()
             raise
+        self._snapshots = Snapshots(
+            folder / JOURNAL_FILE, every_s=snapshot_every_s, warn=self._warn
+        )
 
     def __enter__(self) -> SqliteStore:
         return self
@@ -81,6 +91,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the journal and free the folder. Idempotent."""
+        self._snapshots.stop()
         with self._mutex:
             with store_errors(self.folder):
                 self._connection.close()
@@ -102,6 +113,7 @@ class SqliteStore:
                 if stored != spec:
                     self._append("continued", {"spec": to_json(spec)})
         kill_points.reach("after-run")
+        self._snapshots.start()
 
     def propose(self, attempt: Attempt, candidate: Candidate | None) -> None:
         """Record an attempt that awaits its verdict; again with its candidate when that comes.
@@ -147,13 +159,13 @@ class SqliteStore:
 
     def notes(self, kind: str) -> Sequence[Mapping[str, Any]]:
         """Return the payloads of all notes of one kind, oldest first."""
-        with self._mutex, store_errors(self.folder):
-            return rows.read_notes(self._connection, kind)
+        with self._reading() as connection:
+            return rows.read_notes(connection, kind)
 
     def attempts(self) -> Sequence[Attempt]:
         """Return all attempts in order of id."""
-        with self._mutex, store_errors(self.folder):
-            return rows.read_attempts(self._connection)
+        with self._reading() as connection:
+            return rows.read_attempts(connection)
 
     def candidate(self, candidate_id: str) -> Candidate:
         """Return a stored candidate.
@@ -161,8 +173,8 @@ class SqliteStore:
         Raises:
             StoreError: it is missing or damaged.
         """
-        with self._mutex, store_errors(self.folder):
-            sha256 = rows.read_sha256(self._connection, candidate_id)
+        with self._reading() as connection:
+            sha256 = rows.read_sha256(connection, candidate_id)
             if sha256 is None:
                 raise StoreError(f"{self.folder}: no candidate {candidate_id} in this run")
             return read_candidate(self.folder, candidate_id, sha256)
@@ -180,24 +192,33 @@ class SqliteStore:
 
     def spent_s(self) -> float:
         """Return the wall clock that all sessions of this run have spent."""
-        with self._mutex, store_errors(self.folder):
-            return rows.read_spent_s(self._connection)
+        with self._reading() as connection:
+            return rows.read_spent_s(connection)
 
     def rebuild(self) -> None:
         """Derive every table afresh from the events."""
         with self._transaction():
             rows.rebuild(self._connection)
 
+    def _warn(self, message: str) -> None:
+        with suppress(StoreError):  # the writer finds out by itself
+            self.note("warning", {"message": message})
+
     def _append(self, kind: str, payload: Mapping[str, Any]) -> None:
         rows.append_event(self._connection, kind, payload, time.time())
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._mutex, store_errors(self.folder):
+            yield self._connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._mutex, store_errors(self.folder):
             kill_points.reach("before-rows")
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                yield
+                yield self._connection
                 kill_points.reach("inside-rows")
                 self._connection.execute("COMMIT")
                 kill_points.reach("after-rows")
@@ -231,33 +252,3 @@ def _warn_of(kind: str, folder: Path) -> str:
         f"{folder} lies on {kind}: the journal is slower there and its lock may not reach other "
         "hosts; an --out on a local disk is safer"
     )
-
-
-def _connect(folder: Path, *, is_local: bool) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        folder / JOURNAL_FILE,
-        timeout=BUSY_TIMEOUT_S,
-        isolation_level=None,
-        check_same_thread=False,
-    )
-    try:
-        migrate(connection, folder)
-        connection.execute(f"PRAGMA journal_mode = {'WAL' if is_local else 'DELETE'}")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise StoreError(
-                f"{folder}: the journal is damaged ({found}); restore the folder from a copy, or "
-                "start again with another --out"
-            )
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _remove_partial_blobs(folder: Path) -> None:
-    # A writer that died between write and rename leaves one; the lock says that nobody writes now.
-    for path in (folder / BLOB_FOLDER).glob("*/*.tmp*"):
-        path.unlink()

@@ -142,6 +142,8 @@ class FakeVerifier:
     behaviour: Behaviour = small_latency_ms
     device: str = "cuda"
     costs: Costs = field(default_factory=Costs)
+    on_load: Callable[[], None] = lambda: None
+    """Called at the start of each load."""
     on_build: Callable[[Candidate], None] = lambda candidate: None
     """Called in the lane's thread at the start of a build."""
     on_verify: Callable[[Candidate, Tier], None] = lambda candidate, tier: None
@@ -151,6 +153,7 @@ class FakeVerifier:
 
     def load(self, problem: Problem) -> ProblemInfo:
         """Return facts about nothing."""
+        self.on_load()
         self.clock.advance(self.costs.load_s)
         return ProblemInfo(
             problem_id=problem.id,
@@ -186,6 +189,34 @@ class FakeVerifier:
     def verified(self, tier: Tier) -> list[str]:
         """Return the ids of the candidates verified at a tier, in order."""
         return [candidate_id for call, candidate_id in self.calls if call == tier.value]
+
+
+@dataclass(slots=True, kw_only=True)
+class StoppableVerifier(FakeVerifier):
+    """A fake whose judge can be stopped in its work, as SIGSTOP does, and goes on when told."""
+
+    gone_on: threading.Event = field(default_factory=threading.Event)
+    """Cleared: a verification does not come back, and the judge gives no sign of life."""
+    abandoned: int = 0
+    """How often the judge was given up; that lets it go on, and answer too late."""
+
+    def __post_init__(self) -> None:
+        self.gone_on.set()
+
+    def verify(self, candidate: Candidate, tier: Tier) -> Verdict:
+        """Return the verdict, once the judge goes on."""
+        verdict = FakeVerifier.verify(self, candidate, tier)
+        self.gone_on.wait()
+        return verdict
+
+    def is_alive(self, within_s: float) -> bool:
+        """Whether the judge goes on within so many seconds."""
+        return self.gone_on.wait(within_s)
+
+    def abandon(self) -> None:
+        """Let what was under way come to its end."""
+        self.abandoned += 1
+        self.gone_on.set()
 
 
 def fake_verdict(
