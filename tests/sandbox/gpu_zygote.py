@@ -1,7 +1,8 @@
 """A warm process that forks, enters a cage and uses the GPU there; one JSON object on stdout.
 
 Run as a program with the scrubbed environment: it must have one thread and no CUDA context when it
-forks, which a test runner cannot promise. Arguments: tier, work folder, user to drop to.
+forks, which a test runner cannot promise. The cage is the one that candidates get.
+Arguments: tier, work folder.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 import triton  # noqa: F401  imported before the fork, as a warm process has it
 
-from hotloop.sandbox import CageReport, CageSpec, default_paths, enter
+from hotloop.sandbox import CageReport, candidate_cage, enter
 
 KERNEL = """
 import torch, triton
@@ -64,9 +65,8 @@ def use_gpu(work_dir: str) -> dict[str, Any]:
     return facts
 
 
-def main(tier: str, work_dir: str, drop_uid: int) -> None:
-    paths = default_paths(0)
-    spec = CageSpec(tier, work_dir, *paths, gpu=0, drop_uid=drop_uid)  # type: ignore[arg-type]
+def main(tier: str, work_dir: str) -> None:
+    spec = candidate_cage(tier, work_dir, gpu=0)
     start = time.perf_counter()
     child = os.fork()
     if child == 0:
@@ -83,4 +83,4 @@ def main(tier: str, work_dir: str, drop_uid: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2])

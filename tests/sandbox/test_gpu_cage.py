@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from caging import UNPRIVILEGED
 
 import hotloop
 from hotloop.sandbox import Tier, scrubbed_environment
@@ -31,8 +30,7 @@ FIRST_GPU = {"CUDA_VISIBLE_DEVICES": "0"}
 def test_gpu_works_inside(work_dir: str, tier: str) -> None:
     source = os.path.dirname(hotloop.__path__[0])
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).parent / "gpu_zygote.py"), tier, work_dir]
-        + [str(UNPRIVILEGED)],
+        [sys.executable, str(Path(__file__).parent / "gpu_zygote.py"), tier, work_dir],
         env=scrubbed_environment(work_dir, {"PYTHONPATH": source, **FIRST_GPU}),
         capture_output=True,
         timeout=100,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -34,16 +33,21 @@ def test_packages_of_pythonpath_are_readable(monkeypatch: pytest.MonkeyPatch) ->
     assert "/some/packages" not in candidate_cage("T1", "/nowhere", gpu=None).read_paths
 
 
-@pytest.mark.slow
-def test_the_worker_gives_these_cages(tmp_path: Path) -> None:
-    from hotloop.worker.workroom import LANE_LIMITS as LANE_LIMITS_OF_WORKER
-    from hotloop.worker.workroom import Workroom
+def test_a_lane_has_the_user_of_the_gpu_it_compiles_for() -> None:
+    lanes = [lane_cage("T1", "/nowhere", owner=n) for n in (None, 0, 1)]
+    uids = [UNPRIVILEGED_UID, UNPRIVILEGED_UID, UNPRIVILEGED_UID + 1]
+    assert [lane.drop_uid for lane in lanes] == (uids if os.geteuid() == 0 else [None] * 3)
+    assert {lane.gpu for lane in lanes} == {None}
+    for gpu in (0, 1):
+        assert candidate_cage("T1", "/nowhere", gpu=gpu).drop_uid == lanes[gpu + 1].drop_uid
 
-    room = Workroom("cpu", tier="T1", gpu=None)
-    try:
-        folder = room.folder("candidate")
-        given = room.candidate_cage(folder)
-    finally:
-        room.close()
-    assert given == candidate_cage("T1", str(folder), gpu=None)
-    assert LANE_LIMITS_OF_WORKER == LANE_LIMITS
+
+@pytest.mark.parametrize("gpu", [None, 0])
+def test_no_folder_is_shared_from_one_candidate_to_the_next(gpu: int | None) -> None:
+    """Device nodes and the names of its own threads are all that is writable beside its folder."""
+    for cage in (candidate_cage("T1", "/nowhere", gpu=gpu), lane_cage("T1", "/nowhere", owner=gpu)):
+        others = {p for p in cage.write_paths if not p.startswith("/dev/nvidia")}
+        assert others <= {"/dev/null", "/proc/self/task"}
+    private = set(candidate_cage("T2", "/nowhere", gpu=gpu).write_paths)
+    assert ("/dev/shm" in private) == (gpu is not None)
+    assert "/dev/shm" not in lane_cage("T2", "/nowhere", owner=gpu).write_paths

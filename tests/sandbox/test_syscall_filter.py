@@ -81,7 +81,7 @@ def steer(pid: int) -> dict[str, Callable[[], object]]:
     scheduler = os.sched_param(0)
     return {
         "prlimit": lambda: resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0)),
-        "setpriority": lambda: os.setpriority(os.PRIO_PROCESS, pid, 5),
+        "setpriority": lambda: os.setpriority(os.PRIO_PROCESS, pid, 19),
         "sched_setaffinity": lambda: os.sched_setaffinity(pid, os.sched_getaffinity(0)),
         "sched_setscheduler": lambda: os.sched_setscheduler(pid, os.SCHED_BATCH, scheduler),
         "ioprio_set": lambda: kernel.syscall(table.IOPRIO_SET, 1, pid, 3 << 13),

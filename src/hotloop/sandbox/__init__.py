@@ -5,7 +5,7 @@ by attacks, and `kill_tree` with `sweep` end what ran inside.
 """
 
 from hotloop.sandbox.cage import enter
-from hotloop.sandbox.canary import run_canaries
+from hotloop.sandbox.canary import breaches, require_sound, run_canaries
 from hotloop.sandbox.credentials import readable_by_uid
 from hotloop.sandbox.environment import scrubbed_environment
 from hotloop.sandbox.namespaces import enter_namespaces
@@ -26,6 +26,7 @@ __all__ = [
     "OutputCollector",
     "Tier",
     "become_subreaper",
+    "breaches",
     "candidate_cage",
     "default_paths",
     "enter",
@@ -35,6 +36,7 @@ __all__ = [
     "probe",
     "readable_by_uid",
     "remove_tree",
+    "require_sound",
     "run_canaries",
     "sanitise",
     "scrubbed_environment",

@@ -1,9 +1,9 @@
 """The attacks of the canaries, and the sacrificial process that they aim at.
 
-`main` runs in a fresh interpreter with a secret in its environment. It opens a port, forks, and its
-child enters the cage and attacks. The child answers on standard output by itself, so an attack that
-hurts the parent cannot swallow the answer. An attack may import nothing once inside: a refusal must
-come from the cage, not from a module that cannot be read.
+`main` runs in a fresh interpreter with a secret in its environment. It opens a port and forks one
+child for each cage, which enters it and attacks. A child answers on standard output by itself, so
+an attack that hurts the parent cannot swallow the answer. An attack may import nothing once inside:
+a refusal must come from the cage, not from a module that cannot be read.
 """
 
 from __future__ import annotations
@@ -34,19 +34,26 @@ class Target(NamedTuple):
     port: int
     hidden: str
     token: str
+    left: str
 
 
 def main() -> NoReturn:
-    """Read the order from standard input, fork the attacker, wait for it."""
+    """Read the order from standard input, fork the attackers, wait for them."""
     order = json.load(sys.stdin)
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     listener = socket.create_server(("127.0.0.1", 0))
-    target = Target(os.getpid(), listener.getsockname()[1], order["hidden"], order["token"])
-    child = os.fork()
-    if child == 0:
-        _attack(CageSpec.from_json(order["spec"]), target)
+    planted = (order["hidden"], order["token"], order["left"])
+    target = Target(os.getpid(), listener.getsockname()[1], *planted)
+    specs = [CageSpec.from_json(spec) for spec in order["specs"]]
+    children = []
+    for spec in specs:
+        child = os.fork()
+        if child == 0:
+            _attack(spec, target)
+        children.append(child)
     os.close(_STDOUT)
-    os.waitpid(child, 0)
+    for child in children:
+        os.waitpid(child, 0)
     os._exit(0)
 
 
@@ -56,7 +63,7 @@ def _attack(spec: CageSpec, target: Target) -> NoReturn:
         answer: dict[str, Any] = {"succeeded": [n for n, a in ATTACKS.items() if _works(a, target)]}
     except (HotloopError, OSError) as exc:
         answer = {"error": str(exc)}
-    os.write(_STDOUT, json.dumps(answer).encode())
+    os.write(_STDOUT, json.dumps(answer).encode() + b"\n")  # one write: lines never mix
     os._exit(0)
 
 
@@ -75,6 +82,11 @@ def _read_file(target: Target) -> bool:
 def _write_outside(target: Target) -> bool:
     with open(os.path.join(target.hidden, "open", "mark"), "wb"):
         return True
+
+
+def _leave_file(target: Target) -> bool:
+    with open(target.left, "wb"):
+        return False  # it may be a private folder: whether it is there is looked up from outside
 
 
 def _read_environment(target: Target) -> bool:
@@ -127,6 +139,7 @@ def _trace_parent(target: Target) -> bool:
 ATTACKS: dict[str, Callable[[Target], bool]] = {
     "read_file": _read_file,
     "write_outside": _write_outside,
+    "leave_file": _leave_file,
     "read_environment": _read_environment,
     "connect_tcp": _connect_tcp,
     "limit_parent": _limit_parent,

@@ -111,11 +111,33 @@ def choose_uid(spec: CageSpec) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
     """
     if os.geteuid() != 0:
         return os.geteuid(), spec.read_paths, ()
-    reason = _reason_to_stay_root(spec)
+    reason = reason_to_stay_root(spec)
     if spec.drop_uid is not None and not reason:
         return spec.drop_uid, spec.read_paths, ()
     kept = f"user: uid 0 kept without capabilities: {reason}"
     return 0, _without_private_etc(spec.read_paths), (kept, _UNLIMITED_ROOT)
+
+
+def reason_to_stay_root(spec: CageSpec) -> str:
+    """Return why root cannot become `spec.drop_uid`; an empty string when it can.
+
+    Raises:
+        InfraError: the child that asks for that user could not become it.
+    """
+    uid = spec.drop_uid
+    if uid is None:
+        return "the spec names no drop_uid"
+    if not (has_capability(CAP_SETUID) and has_capability(CAP_SETGID)):
+        return "this container lacks CAP_SETUID or CAP_SETGID"
+    if not _is_mapped(uid):
+        return f"uid {uid} does not exist in this user namespace"
+    blocked = unusable_by_uid(
+        uid,
+        spec.read_paths,
+        write_paths=spec.write_paths,
+        search_paths=(os.path.dirname(os.path.realpath(spec.work_dir)),),
+    )
+    return f"uid {uid} cannot use {blocked}" if blocked else ""
 
 
 def drop(uid: int) -> None:
@@ -207,24 +229,6 @@ def _usable(path: str, mode: int) -> bool:
     if path.startswith(("/proc/", "/dev/nvidia")):
         mode &= ~os.W_OK  # nobody makes files there: what is written lies in files below
     return os.access(path, mode | os.X_OK)
-
-
-def _reason_to_stay_root(spec: CageSpec) -> str:
-    """Return why root cannot become `spec.drop_uid`; an empty string when it can."""
-    uid = spec.drop_uid
-    if uid is None:
-        return "the spec names no drop_uid"
-    if not (has_capability(CAP_SETUID) and has_capability(CAP_SETGID)):
-        return "this container lacks CAP_SETUID or CAP_SETGID"
-    if not _is_mapped(uid):
-        return f"uid {uid} does not exist in this user namespace"
-    blocked = unusable_by_uid(
-        uid,
-        spec.read_paths,
-        write_paths=spec.write_paths,
-        search_paths=(os.path.dirname(os.path.realpath(spec.work_dir)),),
-    )
-    return f"uid {uid} cannot use {blocked}" if blocked else ""
 
 
 def _without_private_etc(read_paths: tuple[str, ...]) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ def default_paths(gpu: int | None, extra_read: Iterable[str] = ()) -> CagePaths:
         read += [os.environ[name] for name in _CUDA_VARIABLES if os.environ.get(name)]
         write += [
             "/dev/nvidiactl", f"/dev/nvidia{gpu}", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools",
-            "/dev/nvidia-caps", "/dev/shm", "/proc/self/task",
+            "/dev/nvidia-caps", "/proc/self/task",
         ]  # fmt: skip
     return CagePaths(_distinct(read), _distinct(write))
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from hotloop.core import record
 from hotloop.core.record import JsonValue
-from hotloop.errors import HotloopError
+from hotloop.errors import HotloopError, InfraError
 from hotloop.sandbox import credentials, kernel, landlock, namespaces, seccomp
 from hotloop.sandbox.cage import enter
 from hotloop.sandbox.paths import default_paths
@@ -51,7 +53,8 @@ def probe() -> Capabilities:
     """Try every tier in a throw-away child and report; nothing changes in this process.
 
     Raises:
-        OSError: no child could be forked, or no temporary folder be made.
+        InfraError: no temporary folder could be made.
+        OSError: no child could be forked.
     """
     abi = landlock.abi_version()
     filters = kernel.is_x86_64() and seccomp.is_available()
@@ -76,13 +79,28 @@ def _best_tier() -> tuple[Tier, str]:
     best = Tier.NONE
     paths = default_paths(None)
     for tier in (Tier.EMBEDDED, Tier.NAMESPACES):
-        with tempfile.TemporaryDirectory(prefix="hotloop-probe-") as folder:
+        with _folder_to_try_in() as folder:
             spec = CageSpec(tier, folder, paths.read, paths.write, drop_uid=NOBODY)
             refused = _refusal_in_child(partial(_try_cage, spec))
         if refused:
             return best, f"{tier}: {refused}"
         best = tier
     return best, ""
+
+
+@contextmanager
+def _folder_to_try_in() -> Iterator[str]:
+    try:
+        folder = tempfile.mkdtemp(prefix="hotloop-probe-")
+    except OSError as exc:
+        raise InfraError(
+            f"expected a temporary folder to try the cage in, the system answered: {exc}; free "
+            "some space, or set TMPDIR to a folder that can be written"
+        ) from exc
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 def _refusal_in_child(action: Callable[[int], None]) -> str:
@@ -136,13 +154,14 @@ def _kernel_gaps(abi: int, filters: bool) -> list[str]:
 
 
 def _user_gaps() -> list[str]:
-    """Name what is weaker because root's Python cannot be read by anybody else."""
-    if os.geteuid() != 0 or not credentials.has_capability(credentials.CAP_SETUID):
+    """Name what is weaker because root cannot become somebody else here."""
+    if os.geteuid() != 0:
         return []
-    blocked = credentials.unusable_by_uid(NOBODY, default_paths(None).read)
-    if not blocked:
+    anywhere = CageSpec(Tier.EMBEDDED, "/nonexistent", default_paths(None).read, drop_uid=NOBODY)
+    reason = credentials.reason_to_stay_root(anywhere)
+    if not reason:
         return []
     return [
-        f"user: an unprivileged uid cannot read {blocked}, so uid 0 stays (without capabilities); "
-        "install Python and the virtual environment outside private folders"
+        f"user: {reason}, so uid 0 stays (without capabilities); install Python and the virtual "
+        "environment outside private folders, and let containers map and set other users"
     ]

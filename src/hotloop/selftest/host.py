@@ -33,7 +33,7 @@ def main() -> NoReturn:
     stage = sys.argv[-1]
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     if stage == "private":
-        _enter_throw_away_namespaces()
+        enter_throw_away_namespaces()
     if stage != "scene":
         scrubbed = environment.scrubbed_environment(os.getcwd())
         os.execve(sys.executable, [*sys.orig_argv[:-1], "scene"], scrubbed)
@@ -73,7 +73,7 @@ def run_case(name: str, scene: Scene, order: dict[str, Any]) -> dict[str, Any]:
         is_last = position == len(case.programs) - 1
         found += judge(trial, scene, secrets_count=is_last)
         answer |= {"end": trial.end, "steps": trial.steps, "wall_s": round(trial.wall_s, 3)}
-        answer["missing"] = trial.missing
+        answer |= {"missing": trial.missing, "left": answer.get("left", 0) + len(trial.left)}
         if trial.end.startswith("broken"):
             break
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown
@@ -82,7 +82,7 @@ def run_case(name: str, scene: Scene, order: dict[str, Any]) -> dict[str, Any]:
     return {**answer, "found": sorted(set(found))}
 
 
-def _enter_throw_away_namespaces() -> None:
+def enter_throw_away_namespaces() -> None:
     """Go on as the first process of a private pid, mount, IPC and host-name namespace."""
     flags = _PRIVATE
     uid, gid = os.geteuid(), os.getegid()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from hotloop.sandbox import policy
-from hotloop.sandbox.credentials import unusable_by_uid
+from hotloop.sandbox.credentials import reason_to_stay_root
 from hotloop.sandbox.probe import probe
 from hotloop.sandbox.spec import CageSpec, Tier
 from hotloop.selftest.case import Case
@@ -82,10 +82,8 @@ def unmet(case: Case, spec: CageSpec, *, planter: int, attacker: int) -> str:
 
 
 def _kept_root(spec: CageSpec) -> str:
-    if spec.drop_uid is None:
-        return "uid 0 is kept: the cage names no user to become"
-    blocked = unusable_by_uid(spec.drop_uid, spec.read_paths)
-    return f"uid 0 is kept: uid {spec.drop_uid} cannot read {blocked}" if blocked else ""
+    reason = reason_to_stay_root(spec)
+    return f"uid 0 is kept: {reason}" if reason else ""
 
 
 def _run(here: list[Case], specs: dict[str, CageSpec], end: float) -> Iterator[Result]:

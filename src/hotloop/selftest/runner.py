@@ -39,7 +39,9 @@ class Result:
     """One case at one tier.
 
     `found` has one line for everything that the attack achieved; `reason` says why it was not run.
-    `steps` says how the program's steps were answered, for reading only.
+    `steps` says how the program's steps were answered, for reading only. `end` says how the program
+    ended, in the words of `Expect` where it ended as it should; `left` counts processes that were
+    there after everything had been ended.
     """
 
     number: int
@@ -52,6 +54,8 @@ class Result:
     reason: str = ""
     steps: tuple[tuple[str, str], ...] = ()
     weaker: tuple[str, ...] = ()
+    end: str = ""
+    left: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +91,32 @@ def run_cases(cases: Sequence[Case], setting: Setting, *, deadline_s: float) -> 
     answers = _ask([c.name for c in cases], setting, deadline_s)
     tier = str(setting.specs["run"].tier)
     found = {a["name"]: a for a in answers}
-    missing = Result(0, "", "", tier, Outcome.NOT_RUN, reason="no time was left")
-    results = []
-    for case in cases:
-        answer = found.get(case.name)
-        result = _result(case, tier, answer) if answer else missing
-        named = {"number": case.number, "name": case.name, "stage": case.stage}
-        results.append(Result(**{**_fields(result), **named}))
-    return results
+    return [
+        _result(case, tier, found[case.name]) if case.name in found else _unfinished(case, tier)
+        for case in cases
+    ]
+
+
+def _unfinished(case: Case, tier: str) -> Result:
+    reason = "no time was left"
+    return Result(case.number, case.name, case.stage, tier, Outcome.NOT_RUN, reason=reason)
 
 
 def _result(case: Case, tier: str, answer: dict[str, Any]) -> Result:
     found, end = tuple(answer["found"]), answer["end"]
-    weaker = tuple(answer.get("missing", ()))
-    common = (answer["wall_s"], found)
-    steps = tuple(sorted(answer["steps"].items()))
+    outcome, reason = Outcome.REFUSED, ""
     if found:
-        return Result(0, "", "", tier, Outcome.OPEN, *common, "", steps, weaker)
-    if as_expected(case, end):
-        return Result(0, "", "", tier, Outcome.REFUSED, *common, "", steps, weaker)
-    reason = f"expected the program to end as {case.expect!r}, it ended as {end!r}"
-    return Result(0, "", "", tier, Outcome.NOT_RUN, *common, reason, steps, weaker)
+        outcome = Outcome.OPEN
+    elif not as_expected(case, end):
+        outcome = Outcome.NOT_RUN
+        reason = f"expected the program to end as {case.expect.value!r}, it ended as {end!r}"
+    return Result(
+        case.number, case.name, case.stage, tier, outcome, answer["wall_s"], found, reason,
+        steps=tuple(sorted(answer["steps"].items())),
+        weaker=tuple(answer.get("missing", ())),
+        end=end,
+        left=answer.get("left", 0),
+    )  # fmt: skip
 
 
 def as_expected(case: Case, end: str) -> bool:
@@ -119,10 +128,6 @@ def as_expected(case: Case, end: str) -> bool:
     if case.expect is Expect.NO_RESULT:
         return end.startswith("exit code ")
     return end == case.expect.value
-
-
-def _fields(result: Result) -> dict[str, Any]:
-    return {name: getattr(result, name) for name in Result.__slots__}
 
 
 def _ask(names: list[str], setting: Setting, deadline_s: float) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from ways import (
     setting_of,
 )
 
+from hotloop.sandbox import candidate_cage
 from hotloop.selftest import Outcome, Result
 from hotloop.selftest.runner import run_cases
 
@@ -75,14 +76,32 @@ def test_names_are_unique() -> None:
     assert set(names) >= HELD_BY_THE_HARNESS | HELD_BY_THE_KERNEL | SLOW_CASES
 
 
-def test_shared_memory_folder_of_a_gpu_cage_is_private_at_t2() -> None:
-    """CUDA needs /dev/shm, so a cage with a GPU grants it; at T2 each run has one of its own."""
-    setting = setting_of("T2 as plain user")
-    specs = {
-        stage: replace(spec, write_paths=(*spec.write_paths, "/dev/shm"))
-        for stage, spec in setting.specs.items()
-    }
+GPU_WAYS = ("T1 as I am", "T1 as plain user", "T2 as plain user")
+SHARED = "/dev/shm"
+
+
+def message_to_the_next(way: str, *, shared: bool = False) -> Result:
+    """Leave a message and look for it from the cage of a candidate with a GPU."""
+    setting = setting_of(way)
+    write_paths = candidate_cage(way[:2], "/nowhere", gpu=0).write_paths
+    write_paths += (SHARED,) if shared else ()
+    run = replace(setting.specs["run"], gpu=0, write_paths=write_paths)
     cases = by_name("message to the next run")
-    (result,) = run_cases(cases, replace(setting, specs=specs), deadline_s=30.0)
+    (result,) = run_cases(cases, replace(setting, specs={"run": run}), deadline_s=30.0)
+    return result
+
+
+@pytest.mark.parametrize("way", GPU_WAYS)
+def test_shared_memory_folder_carries_nothing_to_the_next_run(way: str) -> None:
+    """It is shut at T1; at T2, where the cage of a GPU has it, each run has one of its own."""
+    result = message_to_the_next(way)
     assert (result.outcome, result.found) == (Outcome.REFUSED, ())
-    assert dict(result.steps)["shared memory files"] == "ok"
+    listing = "ok" if way.startswith("T2") else "EACCES"
+    assert dict(result.steps)["shared memory files"] == listing
+
+
+@pytest.mark.slow
+def test_shared_memory_folder_that_is_open_carries_it() -> None:
+    result = message_to_the_next("T1 as I am", shared=True)
+    assert result.outcome is Outcome.OPEN
+    assert any("secrets came out" in line for line in result.found)

@@ -31,6 +31,7 @@ class Hole:
 
 PLAIN = "T1 as plain user"
 HOLES = (
+    Hole(("landlock: all",), "memory and descriptors of the parent", "secrets came out", PLAIN),
     Hole(("landlock: files",), "read private files", "secrets came out"),
     Hole(("landlock: files",), "change files outside", "changed precious"),
     Hole(("landlock: files",), "secrets through the compiler", "secrets came out"),

@@ -39,6 +39,23 @@ def boot(rules: tuple[str, ...]) -> str:
     )
 
 
+def canary_boot(rules: tuple[str, ...], *, plain: bool = False) -> str:
+    """Return the program text of the canaries in throw-away namespaces, these rules off.
+
+    Args:
+        rules: what to switch off.
+        plain: aim at a parent without capabilities, like a plain user's: only another one with the
+            same rights may change its priority or trace it.
+    """
+    here = os.path.dirname(os.path.abspath(__file__))
+    return (
+        f"import sys; sys.path[:0] = [sys.argv[1], {here!r}]; import weaken; "
+        "from hotloop.selftest import host; host.enter_throw_away_namespaces(); "
+        f"weaken.apply({rules!r}); {plain} and weaken.credentials.clear_capabilities(); "
+        "from hotloop.sandbox import canary_attacks; canary_attacks.main()"
+    )
+
+
 def apply(rules: tuple[str, ...]) -> None:
     """Switch rules off in this process, and the check that would notice."""
     assert "pytest" not in sys.modules, "this must never reach the test runner"
@@ -50,6 +67,10 @@ def apply(rules: tuple[str, ...]) -> None:
 def _landlock_files() -> None:
     landlock.handled_rights = lambda abi: 0
     landlock._Ruleset.grant = lambda self, path, rights: None
+
+
+def _landlock_all() -> None:
+    landlock.restrict = lambda spec, read_paths: ()
 
 
 def _landlock_scope() -> None:
@@ -139,6 +160,7 @@ class _Overlay:
 
 
 RULES: dict[str, Callable[[], None]] = {
+    "landlock: all": _landlock_all,
     "landlock: files": _landlock_files,
     "landlock: signals and abstract names": _landlock_scope,
     "landlock: TCP": _landlock_network,
