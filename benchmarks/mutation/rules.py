@@ -1,0 +1,41 @@
+"""All rules for Triton sources, by name."""
+
+from __future__ import annotations
+
+from benchmarks.mutation import (  # noqa: F401  each adds its rules to the book
+    rules_addresses,
+    rules_arithmetic,
+    rules_launch,
+    rules_loops,
+    rules_masks,
+    rules_numbers,
+    rules_reductions,
+    rules_types,
+)
+from benchmarks.mutation.rule import BOOK, Rule
+
+GROUPS = (
+    "counts", "epsilons", "constants", "identities", "accumulators", "products", "axes", "masks",
+    "other_values", "tiles", "loops", "types", "functions", "missing_parts", "arithmetic",
+    "weights", "outputs", "launches", "addresses",
+)  # fmt: skip
+"""Where two rules write the same mutant it counts for the first, the more telling one."""
+RULES: dict[str, Rule] = {
+    rule.name: rule for rule in sorted(BOOK.rules.values(), key=lambda r: GROUPS.index(r.group))
+}
+
+
+def rules_of(names: str) -> list[Rule]:
+    """Return the rules or groups of rules named, with commas between; all for an empty text.
+
+    Raises:
+        ValueError: there is no such rule or group.
+    """
+    wanted = [n for n in names.split(",") if n]
+    known = set(RULES) | {r.group for r in RULES.values()}
+    for name in wanted:
+        if name not in known:
+            raise ValueError(
+                f"expected rules or groups of {', '.join(sorted(known))}; got {name!r}"
+            )
+    return [r for r in RULES.values() if not wanted or r.name in wanted or r.group in wanted]
