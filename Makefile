@@ -25,7 +25,7 @@ else
 endif
 
 .PHONY: help venv demo demo-model test test-slow test-gpu check bench-attention bench-verify bench-copy \
-  bench-durability pilot-report readme clean
+  bench-audit bench-durability bench-isolation pilot-report readme clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,8 +85,17 @@ bench-verify: $(READY)  ## time the verifier itself (GPU); writes benchmarks/res
 bench-copy: $(READY)  ## time copies of outputs in and out of a CUDA graph (GPU)
 	@$(RUN) -m benchmarks.copy_out $(ARGS)
 
+bench-audit: $(READY)  ## try fakes on all of KernelBench (GPU); writes benchmarks/results
+	@$(RUN) -m benchmarks.audit $(ARGS)
+
 bench-durability: $(READY)  ## kill runs at random moments and soak one (no GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.durability $(ARGS)
+
+bench-isolation: $(READY)  ## attack the cage, and time each tier (no GPU needed); writes benchmarks/results
+	@$(RUN) -m benchmarks.isolation $(ARGS)
+
+bench-mutation: $(READY)  ## mutation score of the verifier (no GPU, an hour); writes benchmarks/results
+	@$(RUN) -m benchmarks.mutation --workers 2 --out benchmarks/results/verifier_quality_cpu.json $(ARGS)
 
 pilot-report: $(READY)  ## write the model pilot's results from its runs; ARGS="--folder DIR"
 	@$(RUN) -m benchmarks.model_pilot report $(ARGS)

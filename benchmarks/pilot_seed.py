@@ -2,8 +2,8 @@
 
 Each call becomes an intent and a response in the run's journal, with the prompt that was answered:
 the run takes it for its own and never asks it again. Verdicts come from a verdict file, through
-`step --verdicts`; a kernel that has none there is judged afresh. The arms share their first call: with `--attempts 1` an arm gets it from another's
-recording.
+`step --verdicts`; a kernel that has none there is judged afresh. The arms share their first call:
+with `--attempts 1` an arm gets it from another's recording.
 """
 
 from __future__ import annotations

@@ -6,15 +6,18 @@ The one place that knows which class stands behind which option. `hotloop.api` r
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from hotloop import registry
 from hotloop.core.attempt import RunSpec
+from hotloop.core.audit import Audit
 from hotloop.core.model import Model
+from hotloop.core.problem import ProblemInfo
 from hotloop.core.protocols import Generator, Store, Strategy, Verifier
+from hotloop.core.record import from_json
 from hotloop.core.space import Space
 from hotloop.llm.call_notes import CallNotes
 from hotloop.llm.continuing import ContinuingModel
@@ -47,9 +50,19 @@ def open_verifier(plan: SearchPlan, store: Store) -> Verifier:
     }
     with store_errors(plan.folder):
         log_path = plan.folder / "judge.log"
+        verifier: LocalVerifier
         if plan.judge.is_local:
-            return LocalVerifier(plan.spec.device, log_path=log_path, **options)
-        return SshVerifier(plan.judge, plan.spec.device, log_path=log_path, **options)
+            verifier = LocalVerifier(plan.spec.device, log_path=log_path, **options)
+        else:
+            verifier = SshVerifier(plan.judge, plan.spec.device, log_path=log_path, **options)
+    verifier.known_audit = stored_audit(store.notes("setup"))
+    return verifier
+
+
+def stored_audit(setups: Sequence[Mapping[str, Any]]) -> Audit | None:
+    """Return the audit of a run's last set-up; None where it had none."""
+    info = from_json(ProblemInfo, setups[-1]["info"]) if setups else None
+    return info.audit if info is not None else None
 
 
 def shows_counters(spec: RunSpec) -> bool:

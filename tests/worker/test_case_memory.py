@@ -12,6 +12,7 @@ from hotloop.errors import ProblemError
 from hotloop.worker import session as sessions
 from hotloop.worker.cases import kept_bytes
 from hotloop.worker.golden import compact, run_wide
+from hotloop.worker.load import load_problem
 from hotloop.worker.memory import DoesNotFit, ran_out
 from hotloop.worker.reference import build_reference
 from hotloop.worker.session import Session
@@ -82,8 +83,9 @@ def test_an_earlier_fresh_case_is_gone_when_the_next_golden_is_evaluated(loss):
         for _ in book:
             refs += tensors_kept(book)
         assert alive(refs) == 2
-    assert seen == [0] * len(loss.nominal.book.cases)
-    assert len(refs) == 2 * len(seen)
+    assert len(seen) > len(loss.nominal.book.cases)  # all profiles, of which some judge nothing
+    assert set(seen) == {0}
+    assert 2 * len(loss.nominal.book.cases) < len(refs) <= 2 * len(seen)
 
 
 def test_large_known_cases_are_gone_when_the_final_tier_draws_and_small_ones_stay(
@@ -145,7 +147,7 @@ def test_where_memory_runs_out_all_that_is_kept_is_freed_and_it_is_done_once_mor
             raise torch.OutOfMemoryError("no room beside the known cases")
 
     look_with(loss, look)
-    assert len(draw_fresh(loss)) == 2 * len(loss.nominal.book.cases)
+    assert len(draw_fresh(loss)) > 2 * len(loss.nominal.book.cases)
     assert alive(known) == 0
 
 
@@ -258,7 +260,7 @@ def test_a_golden_that_cannot_be_split_says_that_it_does_not_fit(loss):
 def test_a_batch_that_can_be_split_is_split_where_the_whole_runs_out():
     source = SOURCE.replace("smooth_l1_loss(predictions, targets)", "relu(predictions) * targets")
     problem = Problem(name="rows", kind=ProblemKind.KERNELBENCH, source=source)
-    reference = build_reference(sessions.load_problem(problem, device="cpu", settings={}))
+    reference = build_reference(load_problem(problem, device="cpu", settings={}))
     draw = reference.draw(1, "shipped")
     whole = reference.golden(draw)[0]
     rows = []

@@ -12,15 +12,19 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from hotloop.core.gpu_reading import GpuReading
+from hotloop.core.gpu_sharing import MIN_FREE_BYTES, describe_room, describe_sharing
 from hotloop.core.units import GIB
 from hotloop.llm.presets import presets
+from hotloop.sandbox.disposable import ask_process
+from hotloop.sandbox.nvml import NoReading, read_gpus
 
 _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "lustre", "beegfs", "gpfs", "ceph", "9p", "fuse.")
 _TORCH_QUESTION = """
@@ -36,9 +40,18 @@ except ImportError as exc:
 print(json.dumps(answer))
 """
 _ISOLATION_QUESTION = """
-import json
-from hotloop.sandbox.probe import probe
-print(json.dumps(probe().to_json()))
+import json, os, tempfile
+from hotloop import sandbox
+found = sandbox.probe()
+answer = {**found.to_json(), "open": {}}
+with tempfile.TemporaryDirectory(prefix="hotloop-doctor-") as folder:
+    os.chmod(folder, 0o711)  # the user of the cage passes through
+    place = folder + "/attacked"
+    for tier in ("T1", "T2"):
+        if tier <= found.best_tier:
+            cages = sandbox.candidate_cage(tier, place, gpu=None), sandbox.lane_cage(tier, place)
+            answer["open"][tier] = sandbox.breaches(*cages)
+print(json.dumps(answer))
 """
 TORCH_DEADLINE_S = 90.0
 """A cold import of torch from a slow disk has been seen to take most of a minute."""
@@ -60,22 +73,10 @@ class Check:
 def ask(command: Sequence[str], deadline_s: float) -> tuple[str | None, str]:
     """Run a disposable child; return its stdout (None when it failed) and a reason.
 
-    The child is killed at the deadline and its output is not awaited any longer.
+    The child is killed at the deadline and neither its output nor its end is awaited any longer.
     """
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=deadline_s, stdin=subprocess.DEVNULL
-        )
-    except FileNotFoundError:
-        return None, f"{command[0]} is not installed"
-    except subprocess.TimeoutExpired:
-        return None, f"{command[0]} did not answer within {deadline_s:g} s"
-    except OSError as exc:
-        return None, f"{command[0]} cannot be started: {exc}"
-    if done.returncode != 0:
-        lines = (done.stderr or done.stdout).strip().splitlines()
-        return None, lines[-1] if lines else f"{command[0]} ended with {done.returncode}"
-    return done.stdout, ""
+    answer = ask_process(command, deadline_s, extra=os.environ)
+    return answer.text, answer.reason
 
 
 def python() -> Check:
@@ -100,19 +101,38 @@ def torch_and_triton() -> tuple[Check, ...]:
     return torch, Check(name="triton", state="missing", found="not installed", mend=mend)
 
 
-def gpu() -> Check:
-    """Ask nvidia-smi, in a child with a deadline, for GPUs and driver."""
-    query = "--query-gpu=name,driver_version,memory.total"
-    text, reason = ask(["nvidia-smi", query, "--format=csv,noheader"], TOOL_DEADLINE_S)
-    if text and text.strip():
-        return Check(name="gpu", state="ok", found="; ".join(text.strip().splitlines()))
-    return Check(
-        name="gpu",
-        state="limited",
-        found=reason or "nvidia-smi lists no GPU",
-        mend="kernels are checked in Triton's interpreter (--device cpu) and nothing is timed; "
-        "for times, use a machine with an NVIDIA GPU and its driver",
+def gpu(found: tuple[GpuReading, ...] | NoReading | None = None) -> tuple[Check, ...]:
+    """Ask NVML, in a child with a deadline, for GPUs, driver, and who uses each."""
+    found = read_gpus() if found is None else found
+    if isinstance(found, tuple) and found:
+        named = (f"{g.name}, {g.driver}, {g.total_bytes / GIB:.0f} GiB" for g in found)
+        listed = Check(name="gpu", state="ok", found="; ".join(named))
+        return listed, *(_gpu_use(index, gpu) for index, gpu in enumerate(found))
+    mend = (
+        "kernels are checked in Triton's interpreter (--device cpu) and nothing is timed; "
+        "for times, use a machine with an NVIDIA GPU and its driver"
     )
+    if isinstance(found, NoReading) and found.is_silent:
+        mend = (
+            "NVML hangs, so the driver is in a bad state: let the operator reset the GPU or "
+            "reboot; until then --device cpu"
+        )
+    reason = found.reason if isinstance(found, NoReading) else "the driver lists no GPU"
+    return (Check(name="gpu", state="limited", found=reason, mend=mend),)
+
+
+def _gpu_use(index: int, gpu: GpuReading) -> Check:
+    shared, room = describe_sharing(gpu), describe_room(gpu)
+    name = f"gpu {index} use"
+    if shared is None:
+        return Check(name=name, state="ok", found=f"nobody; {room}")
+    mend = "times may be too long beside them: end them, or choose by CUDA_VISIBLE_DEVICES"
+    if gpu.free_bytes < MIN_FREE_BYTES:
+        mend = (
+            f"hotloop needs {MIN_FREE_BYTES / GIB:.0f} GiB and more here and would refuse: end "
+            "them, or choose another GPU by CUDA_VISIBLE_DEVICES"
+        )
+    return Check(name=name, state="limited", found=f"{shared}; {room}", mend=mend)
 
 
 def nvcc() -> Check:
@@ -200,26 +220,46 @@ def _file_system_of(folder: Path, mounts: str | None) -> str:
     return kind
 
 
-def isolation() -> tuple[Check, ...]:
-    """Try, in a child, every tier of the cage that untrusted kernels run in."""
-    text, reason = ask([sys.executable, "-c", _ISOLATION_QUESTION], TOOL_DEADLINE_S)
-    if text is None:
-        mend = "candidates would run without a cage: use --min-isolation T1 to refuse that"
-        return (Check(name="isolation", state="limited", found=reason, mend=mend),)
-    answer = json.loads(text)
-    tier, gaps = answer["best_tier"], answer["missing"]
+def isolation(answer: Mapping[str, Any] | None = None) -> tuple[Check, ...]:
+    """Try, in a child, every tier of the cage that untrusted kernels run in, and attack it.
+
+    Args:
+        answer: what the probe found, with `open`: by tier, the attacks that got through. None asks.
+    """
+    if answer is None:
+        text, reason = ask([sys.executable, "-c", _ISOLATION_QUESTION], TOOL_DEADLINE_S)
+        if text is None:
+            mend = "runs are refused until this is mended: --min-isolation T0 is for your own code"
+            return (Check(name="isolation", state="missing", found=reason, mend=mend),)
+        answer = json.loads(text)
+    tier, gaps = answer["best_tier"], list(answer["missing"])
     landlock = f"Landlock ABI {answer['landlock_abi']}" if answer["landlock_abi"] else "no Landlock"
     seccomp = "seccomp" if answer["seccomp"] else "no seccomp"
+    if tier == "T0":
+        gaps.append("until then runs are refused: --min-isolation T0 is for your own code")
     cage = Check(
         name="isolation",
-        state="limited" if tier == "T0" else "ok",
+        state="missing" if tier == "T0" else "ok",
         found=f"{tier} ({landlock}, {seccomp}, kernel {answer['kernel']})",
         mend="; ".join(gaps) or None,
     )
-    if answer["user_namespaces"]:
-        return cage, Check(name="user namespaces", state="ok", found="allowed")
-    mend = "sysctl kernel.unprivileged_userns_clone=1 and user.max_user_namespaces over 0, for T2"
-    return cage, Check(name="user namespaces", state="limited", found="refused", mend=mend)
+    namespaces = Check(name="user namespaces", state="ok", found="allowed")
+    if not answer["user_namespaces"]:
+        mend = "sysctl kernel.unprivileged_userns_clone=1 and user.max_user_namespaces over 0: "
+        mend += "for T2 without root"
+        namespaces = Check(name="user namespaces", state="limited", found="refused", mend=mend)
+    return cage, namespaces, *_attacks(answer["open"])
+
+
+def _attacks(got_through: Mapping[str, Sequence[str]]) -> tuple[Check, ...]:
+    if not got_through:
+        return ()
+    if worked := [f"{name} at {tier}" for tier, names in got_through.items() for name in names]:
+        mend = "no run starts at that tier: `hotloop selftest` says more; please report it "
+        mend += "(SECURITY.md)"
+        state = "missing" if got_through.get("T1") else "limited"
+        return (Check(name="attacks", state=state, found=", ".join(worked), mend=mend),)
+    return (Check(name="attacks", state="ok", found=f"refused at {', '.join(got_through)}"),)
 
 
 def readable_by_others(paths: Sequence[Path] | None = None) -> Check:

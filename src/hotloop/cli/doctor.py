@@ -34,7 +34,7 @@ def doctor(
     found = [
         checks.python(),
         *checks.torch_and_triton(),
-        checks.gpu(),
+        *checks.gpu(),
         checks.nvcc(),
         checks.distribution("cuda-core", "compiles and launches CUDA C++ candidates"),
         checks.distribution("cupti-python", "times kernels by GPU activity records"),

@@ -1,4 +1,4 @@
-"""Warn, once a problem is loaded without a GPU, when its sizes make every check slow."""
+"""Warn, once a problem is loaded, when its sizes make every check slow, or others use the GPU."""
 
 from __future__ import annotations
 
@@ -28,11 +28,18 @@ def interpreter_notice(problem: Problem, info: ProblemInfo) -> str | None:
 
 
 def with_interpreter_notice(problem: Problem, listen: Listener) -> Listener:
-    """Return `listen` with a `warning` event behind a `setup` that calls for the notice."""
+    """Return `listen` with a `warning` behind a `setup` that calls for one.
+
+    Either the notice, or that somebody else uses the GPU.
+    """
 
     def hear(event: Event) -> None:
         listen(event)
         if event.kind == "setup":
+            shared = event.payload["info"].environment.get("gpu_shared")
+            if shared:
+                text = f"the GPU is not ours alone, so times may be too long: {shared}"
+                listen(Event(kind="warning", payload={"message": text}))
             notice = interpreter_notice(problem, event.payload["info"])
             if notice is not None:
                 listen(Event(kind="warning", payload={"message": notice}))

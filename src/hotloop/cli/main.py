@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from hotloop import __version__
-from hotloop.cli import bundle, doctor, judge, optimize, prompt, selftest, show, verify
+from hotloop.cli import audit, bundle, doctor, judge, optimize, prompt, selftest, show, verify
 from hotloop.errors import HotloopError
 
 INTERRUPTED = 130
@@ -32,6 +32,7 @@ app = typer.Typer(
 )
 app.command("optimize")(optimize.optimize)
 app.command("verify")(verify.verify)
+app.command("audit")(audit.audit)
 app.command("show")(show.show)
 app.command("prompt")(prompt.prompt)
 app.command("bundle")(bundle.bundle)

@@ -9,6 +9,7 @@ import typer
 
 from hotloop import api
 from hotloop.cli import options, summary
+from hotloop.cli.audit_notice import with_audit_notice
 from hotloop.cli.interpreter_notice import with_interpreter_notice
 from hotloop.cli.output import Output
 from hotloop.cli.screen import open_screen
@@ -71,7 +72,7 @@ def optimize(
         output.say(line)
     stop = LoudStop()
     with interrupts(stop), open_screen(sys.stderr, os.environ) as screen:
-        listen = with_interpreter_notice(plan.problem, screen)
+        listen = with_interpreter_notice(plan.problem, with_audit_notice(screen))
         result = api.run_plan(plan, listen=listen, stop=stop)
     output.result(summary.record(plan, result), summary.closing(plan, result))
     raise typer.Exit(_exit_code(result))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hotloop.cli import wording
+from hotloop.cli.audit import audit_line
 from hotloop.cli.calls import CallTotals, totals
 from hotloop.core.attempt import Attempt
 from hotloop.core.record import from_json
@@ -15,6 +16,7 @@ from hotloop.engine.result import best_attempt
 from hotloop.errors import ConfigError
 from hotloop.plan import MODEL
 from hotloop.store.reader import RunReader
+from hotloop.wiring import stored_audit
 
 
 def run_record(reader: RunReader) -> dict[str, Any]:
@@ -28,6 +30,7 @@ def run_record(reader: RunReader) -> dict[str, Any]:
         "stop_reason": stop.get("reason"),
         "waiting": list(stop.get("waiting") or ()),
         "calls": totals(reader) if reader.spec().generator == MODEL else None,
+        "audit": stored_audit(reader.notes("setup")),
         "best_attempt_id": None if best is None else best.id,
         "final": final,
         "attempts": reader.attempts(),
@@ -52,6 +55,8 @@ def run_table(reader: RunReader) -> str:
         verdict = final or best.verdict
         assert verdict is not None, "the best attempt has a verdict"
         lines.append(f"best: attempt {best.id}: {wording.outcome(verdict)}")
+    told = audit_line(stored_audit(reader.notes("setup")))
+    lines += [told] if told is not None else []
     if spec.generator == MODEL:
         lines += _calls(totals(reader), str(spec.options.get("model")))
     lines += _waiting(_last_stop(reader))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from hotloop.cli import wording
 from hotloop.core.units import format_ms
-from hotloop.core.verdict import CaseResult, Correctness, KernelResources, Performance, Verdict
+from hotloop.core.verdict import (
+    CaseResult,
+    Correctness,
+    KernelResources,
+    Performance,
+    Status,
+    Verdict,
+)
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -28,6 +35,12 @@ def _correctness(correctness: Correctness) -> list[str]:
     cases = correctness.cases
     failed = [c for c in cases if not c.passed]
     lines = [f"correctness {len(cases) - len(failed)} of {len(cases)} calls as exact as PyTorch"]
+    others = correctness.other_shapes
+    if others:
+        right = sum(shape.status is Status.PASSED for shape in others)
+        lines.append(
+            f"            also right on {right} of {len(others)} other shapes (not asked for)"
+        )
     worst = failed[0] if failed else max(cases, key=_error_ratio, default=None)
     return [*lines, f"            {_case(worst)}"] if worst is not None else lines
 

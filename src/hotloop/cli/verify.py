@@ -9,6 +9,7 @@ import typer
 
 from hotloop import api
 from hotloop.cli import options
+from hotloop.cli.audit_notice import with_audit_notice
 from hotloop.cli.interpreter_notice import with_interpreter_notice
 from hotloop.cli.output import Output
 from hotloop.cli.verdict_text import verdict_text
@@ -50,7 +51,7 @@ def verify(
         device=where,
         tier=tier,
         min_isolation=min_isolation or api.DEFAULT_ISOLATION,
-        listen=with_interpreter_notice(found, listen),
+        listen=with_interpreter_notice(found, with_audit_notice(listen)),
     )
     output.result(verdict, verdict_text(verdict))
     raise typer.Exit(0 if verdict.passed else 1)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from hotloop.core.audit import Audit
 from hotloop.core.graph import AttentionSpec, Graph
 from hotloop.core.record import digest
 
@@ -121,9 +122,9 @@ class ProblemInfo:
     io_bytes: int
     """Inputs, parameters and outputs, once each."""
     rankable: bool
-    """False when the output can be faked or is degenerate."""
+    """False when the output can be faked or is degenerate; `audit` has the reasons."""
     notes: tuple[str, ...] = ()
-    """Why it is not rankable, which profiles were dropped and why; safe to show a model."""
+    """Why it is not rankable, which profiles were dropped and why; no prompt has them."""
     baselines_ms: Mapping[str, float] = field(default_factory=dict)
     """Median kernel time of each baseline measured at set-up; empty on `cpu`."""
     missing_baselines: Mapping[str, str] = field(default_factory=dict)
@@ -139,3 +140,8 @@ class ProblemInfo:
     setup_s: float = 0.0
     environment: Mapping[str, Any] = field(default_factory=dict)
     """gpu, driver, cuda, torch, triton, python, isolation of the judge; strings or None."""
+    envelope: tuple[str, ...] = ()
+    """Legitimate implementations whose worst error candidates are held against, by name; `eager`
+    alone where every operation is rounded correctly, or has one order only."""
+    audit: Audit | None = None
+    """Which fakes the checks refuse, and what follows; None from a hotloop that did not ask."""

@@ -87,6 +87,18 @@ class CaseResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherShape:
+    """One shape besides the problem's own that a kernel was run on: reported, deciding nothing."""
+
+    role: str
+    """`boundary`, or `held_out`: then nothing else is said of it."""
+    settings: Mapping[str, int | float | str] = field(default_factory=dict)
+    """Sizes, and `input_offset` where the inputs did not begin at aligned addresses."""
+    status: Status
+    """PASSED, or how the kernel failed there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Correctness:
     """All checked calls of one verification."""
 
@@ -94,6 +106,8 @@ class Correctness:
     deterministic: bool | None
     """Whether repeated calls agreed bit for bit; None when not checked."""
     timed_calls_checked: int = 0
+    other_shapes: tuple[OtherShape, ...] = ()
+    """Final tier, where only the problem's own sizes must work: whether others do too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

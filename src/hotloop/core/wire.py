@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 MAX_FRAME_BYTES = 64 << 20
 
 
@@ -21,8 +21,8 @@ MAX_FRAME_BYTES = 64 << 20
 class Request:
     """What the coordinator asks of a judge.
 
-    Methods: `hello`, `load` (problem, options), `build` (candidate), `verify` (candidate, tier),
-    `shutdown`.
+    Methods: `hello`, `load` (problem, options), `audit` (problem), `build` (candidate), `verify`
+    (candidate, tier), `shutdown`.
     """
 
     id: int

@@ -18,6 +18,13 @@ PROFILES = {
     "large": "inputs of large magnitude",
     "integers": "inputs that are small whole numbers",
     "needles": "inputs where a few far keys carry the result",
+    "parameters": "the problem's own inputs with other values in parameters that start as 0 or 1",
+    "offset": "inputs whose scores are raised or lowered by 128 along whole rows",
+    "uniform": "inputs uniform in -1 to 1",
+    "small": "inputs of about 0.001",
+    "sparse": "inputs of which four in five are 0",
+    "constant_rows": "inputs whose rows hold one value each",
+    "sorted": "inputs that ascend along their rows",
 }
 """Value profiles in words; one that is not listed here is told by its name."""
 

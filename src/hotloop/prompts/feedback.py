@@ -82,14 +82,16 @@ def make_feedback(judged: Judged) -> Feedback:
 def concerns_held_out(verdict: Verdict, problem: Problem) -> bool:
     """Whether a failure came, or may have come, from sizes that a model must not know."""
     held_out = {w.name for w in problem.workloads if w.role is Role.HELD_OUT}
-    if verdict.passed or verdict.tier is not Tier.FINAL or not held_out:
+    made = problem.policy.shape_scope == "generic"  # the judge holds out some of its own
+    if verdict.passed or verdict.tier is not Tier.FINAL or not (held_out or made):
         return False
     workload = verdict.evidence.details.get("workload") if verdict.evidence else None
     if isinstance(workload, Mapping):
         return workload.get("role") not in (Role.NOMINAL, Role.BOUNDARY)
     failed = failed_case(verdict)
     if failed is not None:
-        return failed.workload in held_out
+        known = {w.name for w in problem.workloads} - held_out
+        return failed.workload not in known if made else failed.workload in held_out
     # Nothing names the workload. Before anything ran, and once calls are timed, it is nominal.
     return "gpu" in verdict.stage_s and verdict.stage is not Stage.PERFORMANCE
 
@@ -103,7 +105,7 @@ def failed_case(verdict: Verdict) -> CaseResult | None:
 _HELD_OUT = (
     "It passed on the sizes that you know and failed on others that are not shown. Take every size "
     "from the tensors' shapes, mask every load and store at the ends, and assume nothing about "
-    "divisibility."
+    "divisibility or the alignment of addresses."
 )
 
 _HEADLINES = {

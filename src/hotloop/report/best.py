@@ -126,12 +126,20 @@ def _template_values(result: BestResult) -> dict[str, object]:
         "attention": attention,
         "interpretable": candidate.language == "triton" and _is_interpretable(result.info),
         "verdict": result.verdict,
-        "result_line": result_line(result.verdict, model=result.model),
+        "result_line": result_line(result.verdict, model=result.model) + _unranked(result.info),
         "verify_command": result.verify_command,
         "search_command": result.search_command,
         "has_test": candidate.entry.endswith(".py"),
         "precision": result.problem.policy.precision,
     }
+
+
+def _unranked(info: ProblemInfo) -> str:
+    """Return what to add where a speed-up says little: the problem can be faked."""
+    if info.rankable:
+        return ""
+    reasons = info.audit.reasons if info.audit is not None else info.notes
+    return "; not ranked: " + (reasons[0] if reasons else "the problem can be faked")
 
 
 def _is_interpretable(info: ProblemInfo) -> bool:

@@ -132,7 +132,7 @@ class Seat:
     def run(self) -> None:
         """Serve group after group until the plan has none, or this GPU seems to be at fault."""
         try:
-            while self._failed_in_a_row < MAX_FAILED_GROUPS:
+            while self._verifier.gpus.lost is None and self._failed_in_a_row < MAX_FAILED_GROUPS:
                 group = self._plan.next_group(self._failed)
                 if group is None:
                     return
@@ -142,10 +142,9 @@ class Seat:
                         self._serve(group)
                 finally:
                     self._plan.leave(group, is_loaded=is_loaded)
-            self._tell(
-                f"{self._name}: left alone: {MAX_FAILED_GROUPS} problems in a row could not be "
-                "loaded on it; run `hotloop doctor` there"
-            )
+            why = f"{MAX_FAILED_GROUPS} problems in a row could not be loaded on it"
+            lost = self._verifier.gpus.lost
+            self._tell(f"{self._name}: left alone: {lost or why + '; run `hotloop doctor` there'}")
         finally:
             self._verifier.close()
 
@@ -169,6 +168,8 @@ class Seat:
         self._plan.took(None, time.monotonic() - began)
         self._board.loaded(info)
         self._say(problem.name, "loaded", began)
+        if shared := info.environment.get("gpu_shared"):
+            self._tell(f"{self._name}: times may be too long: {shared}")
         return True
 
     def _load_failed(self, group: Group, exc: HotloopError) -> None:
@@ -189,7 +190,8 @@ class Seat:
                     assert item.candidate is not None, "groups hold candidates only"
                     # Whatever fails there is told again, or mended, by `verify`.
                     pool.submit(self._verifier.build, item.candidate)
-                if not held or self._is_stopped or not self._plan.fits(held[0].tier):
+                is_over = self._is_stopped or self._verifier.gpus.lost is not None
+                if is_over or not held or not self._plan.fits(held[0].tier):
                     break
                 self._judge(group, held.popleft())
         finally:

@@ -6,22 +6,26 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 from hotloop import sandbox
+from hotloop.core.audit import Audit
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.record import from_json, to_json
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.errors import (
     ConfigError,
+    DeviceLost,
     HotloopError,
     InfraError,
     SandboxUnavailable,
     ToolMissing,
     WorkerDied,
 )
+from hotloop.verify.gpu_choice import GpuChoice
 from hotloop.verify.static_stage import static_verdict
 from hotloop.verify.transport import JudgeProcess
 
@@ -72,8 +76,10 @@ class LocalVerifier:
         self.device = device
         self._call_timeout_s = call_timeout_s
         self._profile = profile
-        self._gpu = gpu
+        self.gpus = GpuChoice(gpu)
+        """Which GPU the judge gets; `gpus.lost` once none is left."""
         self._is_aborted = False
+        self._is_loaded = False
         self._incumbent_ms: float | None = None
         self._tier = self._choose_tier(min_isolation)
         self._log: IO[bytes] | int = subprocess.DEVNULL
@@ -81,6 +87,8 @@ class LocalVerifier:
             self._log = log_path.open("ab")
         self._judge: JudgeProcess | None = None
         self._problem: Problem | None = None
+        self.known_audit: Audit | None = None
+        """Of the last problem loaded, or of an earlier run: it is not made again where it holds."""
         self.environment: dict[str, Any] = {}
 
     def load(self, problem: Problem, *, incumbent_ms: float | None = None) -> ProblemInfo:
@@ -101,10 +109,26 @@ class LocalVerifier:
             "problem": to_json(problem),
             "profile": self._profile,
             "incumbent_ms": self._incumbent_ms,
+            "audit": to_json(self.known_audit),
         }
         result = self._ask("load", params, LOAD_S)
         self._problem = problem
-        return from_json(ProblemInfo, result)
+        self._is_loaded = True
+        info = from_json(ProblemInfo, result)
+        self.known_audit = info.audit
+        if shared := self.environment.get("gpu_shared"):
+            info = replace(info, environment={**info.environment, "gpu_shared": shared})
+        return info
+
+    def audit(self, problem: Problem) -> Audit:
+        """Find out which fakes the checks of a problem refuse, without timing anything.
+
+        Raises:
+            ProblemError: the reference is broken.
+            InfraError: the machine is at fault.
+        """
+        self._start()
+        return from_json(Audit, self._ask("audit", {"problem": to_json(problem)}, LOAD_S))
 
     def build(self, candidate: Candidate) -> None:
         """Compile ahead. Rejected candidates are not built."""
@@ -138,6 +162,21 @@ class LocalVerifier:
             self._incumbent_ms = min(best_ms, verdict.performance.latency_ms)
         return verdict
 
+    def is_alive(self, within_s: float) -> bool:
+        """Whether the judge answers beside its work; one that starts or loads is left in peace."""
+        judge = self._judge
+        if judge is None or not self._is_loaded:
+            return True
+        try:
+            judge.request("ping", {}, within_s)
+        except InfraError:
+            return False
+        return True
+
+    def abandon(self) -> None:
+        """End a judge that does not answer, from any thread: a `verify` under way raises."""
+        self._drop()
+
     def close(self) -> None:
         """End the judge. Idempotent."""
         if self._judge is not None:
@@ -162,6 +201,7 @@ class LocalVerifier:
             raise WorkerDied("expected a judge that goes on, it was stopped")
         if self._judge is not None:
             return
+        self._is_loaded = False
         self._judge = self._spawn()
         if self._is_aborted:  # meanwhile, by another thread that saw no judge to end
             self._judge.kill()
@@ -178,18 +218,23 @@ class LocalVerifier:
 
     def _greeted(self, hello: Mapping[str, Any]) -> None:
         self.environment = hello["environment"]
+        self.gpus.took(hello.get("gpu"))
 
     def _choose_tier(self, min_isolation: str) -> str:
         return choose_tier(min_isolation)
 
     def _spawn(self) -> JudgeProcess:
         env = {k: os.environ[k] for k in _KEPT_VARIABLES if k in os.environ}
-        if self._gpu is not None:
-            env["CUDA_VISIBLE_DEVICES"] = self._gpu
-        command = [sys.executable, "-P", "-m", "hotloop.worker.judge"]
-        return JudgeProcess(command, env, self._log)
+        if self.gpus.wanted is not None:
+            env["CUDA_VISIBLE_DEVICES"] = self.gpus.wanted
+        return JudgeProcess(self._command(), env, self._log)
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-P", "-m", "hotloop.worker.judge"]
 
     def _ask(self, method: str, params: dict[str, Any], timeout_s: float) -> Any:
+        if self.gpus.lost is not None:
+            raise DeviceLost(str(self.gpus.lost))
         judge = self._judge  # builds come from other threads, which must not see it vanish
         if judge is None and self._problem is not None:
             raise WorkerDied("expected a running judge, it is being started again; verify instead")
@@ -199,8 +244,11 @@ class LocalVerifier:
             return judge.request(method, params, timeout_s)
         except (ToolMissing, SandboxUnavailable):
             raise  # an answer: the judge and what it loaded are fit for the next
+        except DeviceLost as exc:
+            self._drop()
+            raise self.gpus.leave(exc) from exc
         except InfraError:
-            if method != "build":
+            if method != "build" and self._judge is judge:  # another may have followed it
                 self._drop()
             raise
 

@@ -6,6 +6,7 @@ does not answer is this machine's fault: `WorkerDied`, `WorkerTimeout`, never a 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import queue
 import subprocess
@@ -77,9 +78,10 @@ class JudgeProcess:
             self._process.wait(timeout=STOP_S)
         except (subprocess.TimeoutExpired, BrokenPipeError):
             self._process.kill()
-            self._process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):  # one in a driver may not end
+                self._process.wait(timeout=STOP_S)
         self._reader.join(STOP_S)
-        if self._process.stdout is not None:
+        if self._process.stdout is not None and not self._reader.is_alive():
             self._process.stdout.close()
 
     def kill(self) -> None:

@@ -1,7 +1,9 @@
 """Admission: which value profiles can judge candidates of a model reference.
 
 A profile is left out, with a note, when the reference does not accept its values, when a result is
-not finite, or when eager itself is far off the golden: then the gate would pass anything.
+not finite, or when eager itself is far off the golden: then the gate would pass anything. Those of
+the fast tier are tried here, when the problem is loaded; those that the final tier adds are tried
+when a candidate gets there (`final_books.py`).
 """
 
 from __future__ import annotations
@@ -10,9 +12,21 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from hotloop.core.verdict import Tier
 from hotloop.errors import ProblemError
-from hotloop.worker import inputs
-from hotloop.worker.draw import unfit_reason
+from hotloop.worker.draw import Outputs, unfit_reason
+from hotloop.worker.nonfinite import void_reason
+from hotloop.worker.pieces import all_finite, largest_abs
+from hotloop.worker.value_profiles import (
+    EXACT_FRAC,
+    LARGE_SCALES,
+    LARGEST_FRAC,
+    MODEL_PROFILES,
+    RANDOM_PARAMETERS,
+    TIES,
+    largest_exact,
+    names,
+)
 
 if TYPE_CHECKING:
     from hotloop.worker.model_reference import ModelReference
@@ -27,13 +41,20 @@ def admitted(reference: ModelReference) -> tuple[tuple[str, ...], frozenset[str]
         ProblemError: the reference fails on its own inputs, or no profile is left.
     """
     refused: dict[str, str] = {}
-    profiles = applicable(reference)
+    profiles = tuple(p for p in applicable(reference) if reference.loaded.wants(p))
     for profile in profiles:
         reason = _trial_of(reference, profile)
         if reason is not None:
             refused[profile] = reason
             reference.note(f"value profile {profile!r} left out: {reason}")
     kept = tuple(p for p in profiles if p not in refused)
+    wanted = reference.loaded.wants("parameters") and reference.constant_names
+    if wanted and not RANDOM_PARAMETERS & set(kept):
+        reason = _trial(reference, "parameters")
+        if reason is None:
+            kept = (*kept, "parameters")
+        else:
+            reference.note(f"value profile 'parameters' left out: {reason}")
     if not kept:
         raise ProblemError(
             "no values can tell a right result from a wrong one: "
@@ -58,6 +79,23 @@ def applicable(reference: ModelReference) -> tuple[str, ...]:
     return (*profiles, "integers") if reference.census.multilinear and all(free) else profiles
 
 
+def for_final(reference: ModelReference) -> tuple[str, ...]:
+    """Return the profiles that the final tier adds where they make sense, not tried."""
+    if reference.census.asserts or all(source is None for source in reference.sources):
+        return ()
+    if "large" not in reference.profiles:
+        reference.large_scale = 1.0  # `sorted` takes it too
+    profiles = names(MODEL_PROFILES, Tier.FINAL)
+    _, outputs, _ = reference.specs()
+    if all(spec.dtype.startswith(("float", "bfloat")) for spec in outputs):
+        return profiles
+    reference.note(
+        "no values with ties at the final tier: which of equal elements an integer output names is "
+        "left open"
+    )
+    return tuple(p for p in profiles if p not in TIES)
+
+
 def _trial_of(reference: ModelReference, profile: str) -> str | None:
     if profile == "integers":
         return _trial_exact(reference)
@@ -66,7 +104,7 @@ def _trial_of(reference: ModelReference, profile: str) -> str | None:
     return _trial(reference, profile)
 
 
-def _trial(reference: ModelReference, profile: str) -> str | None:
+def _trial(reference: ModelReference, profile: str, *, below: float | None = None) -> str | None:
     draw = reference.draw(TRIAL_SEED, profile)
     try:
         eager, golden = reference.eager(draw), reference.golden(draw)
@@ -74,27 +112,46 @@ def _trial(reference: ModelReference, profile: str) -> str | None:
         if profile == "shipped":
             raise
         return f"the reference does not accept such values ({exc})"
-    if profile == "shipped" and not all(bool(torch.isfinite(g).all()) for g in golden):
+    if profile == "shipped":
+        reference.nonfinite = not all(all_finite(g) for g in golden if g.is_floating_point())
+    if profile == "shipped" and any(map(_is_void, eager, golden)):
         raise ProblemError(
-            "the reference's output on its own inputs should be finite, got Inf or NaN; mend "
-            "forward or get_inputs"
+            "the reference's output on its own inputs should be finite, got Inf or NaN (that "
+            "float64 does not have too, or nearly everywhere); mend forward or get_inputs"
         )
-    return unfit_reason(eager, golden)
+    reason = unfit_reason(eager, golden, nonfinite=reference.nonfinite)
+    return reason if reason or below is None else _near_overflow(eager, below)
+
+
+def _is_void(got: torch.Tensor, want: torch.Tensor) -> bool:
+    return want.dtype.is_floating_point and void_reason(got, want, allowed=True) is not None
 
 
 def _trial_large(reference: ModelReference) -> str | None:
     reason = None
-    for scale in inputs.LARGE_SCALES:
+    for scale in LARGE_SCALES:
         reference.large_scale = scale
-        reason = _trial(reference, "large")
+        reason = _trial(reference, "large", below=LARGEST_FRAC)
         if reason is None:
             break
     return reason
 
 
+def _near_overflow(eager: Outputs, below: float) -> str | None:
+    for i, output in enumerate(eager):
+        if output.dtype.is_floating_point and output.numel():
+            largest = below * torch.finfo(output.dtype).max
+            if largest_abs(output) >= largest:
+                return f"output {i} of the reference is over {largest:.3g}, near its dtype's end"
+    return None
+
+
 def _trial_exact(reference: ModelReference) -> str | None:
     draw = reference.draw(TRIAL_SEED, "integers")
-    pairs = zip(reference.eager(draw), reference.golden(draw), strict=True)
-    if all(torch.equal(eager.double(), golden) for eager, golden in pairs):
-        return None
-    return "sums of integers are not exact in the output's dtype"
+    for eager, golden in zip(reference.eager(draw), reference.golden(draw), strict=True):
+        if not torch.equal(eager.double(), golden):
+            return "sums of integers are not exact in the output's dtype"
+        limit = EXACT_FRAC * largest_exact(eager.dtype)
+        if golden.numel() and largest_abs(golden) > limit:
+            return f"sums of integers over {limit:.0f} may not be exact in the output's dtype"
+    return None

@@ -14,6 +14,7 @@ import mmap
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import torch
@@ -21,9 +22,24 @@ import torch
 from hotloop.worker import cudriver
 
 ALIGN_BYTES = 512
+"""Where tensors begin; torch's own allocator keeps to it too."""
 GAP_BYTES = 4096
 GAP_PATTERN = 0xA5
 GRANULE_BYTES = 2 << 20
+
+
+class Offset(StrEnum):
+    """How far past an aligned address a tensor begins, as a slice of a larger one may."""
+
+    NONE = "none"
+    SIXTEEN = "sixteen"
+    """16 bytes: what vector loads and tensor-map copies still accept."""
+    ELEMENT = "element"
+    """One element: what a kernel accepts that assumes nothing."""
+
+    def bytes_of(self, dtype: torch.dtype) -> int:
+        """Return the offset of a tensor of this dtype."""
+        return {Offset.NONE: 0, Offset.SIXTEEN: 16, Offset.ELEMENT: dtype.itemsize}[self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +84,31 @@ class Layout:
         self.size_bytes = GAP_BYTES
         self.gaps: list[tuple[int, int]] = [(0, GAP_BYTES)]
 
-    def place(self, shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) -> Slot:
-        """Reserve room for one tensor and return where it lies."""
-        start = -(-self.size_bytes // ALIGN_BYTES) * ALIGN_BYTES
+    def place(
+        self,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        dtype: torch.dtype,
+        *,
+        offset: Offset = Offset.NONE,
+    ) -> Slot:
+        """Reserve room for one tensor, `offset` past an aligned address, and return where it lies.
+
+        The bytes before a tensor that is offset belong to the red zone.
+        """
+        aligned = -(-self.size_bytes // ALIGN_BYTES) * ALIGN_BYTES
+        start = aligned + offset.bytes_of(dtype)
+        if start > aligned:
+            self.gaps.append((aligned, start))
         slot = Slot(start, tuple(shape), tuple(strides), dtype_name(dtype))
         end = start + slot.span_bytes
         self.gaps.append((end, end + GAP_BYTES))
         self.size_bytes = end + GAP_BYTES
         return slot
 
-    def place_like(self, tensor: torch.Tensor) -> Slot:
+    def place_like(self, tensor: torch.Tensor, *, offset: Offset = Offset.NONE) -> Slot:
         """Reserve room for a tensor of this shape, stride and dtype."""
-        return self.place(tensor.shape, tensor.stride(), tensor.dtype)
+        return self.place(tensor.shape, tensor.stride(), tensor.dtype, offset=offset)
 
 
 class Arena:

@@ -28,6 +28,8 @@ MAX_BLOCK_ELEMENTS = 1 << 28
 LIVE_BYTES = 16 * 8
 """Memory taken a score: float64, and twice the eight tensors for the allocator's slack."""
 KEY_TILE = 64
+WIDE_KEY_TILE = 160
+"""A second width for the envelope: other partial sums, and a last tile that is not full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +106,8 @@ def unfused(q: Tensor, k: Tensor, v: Tensor, mods: Mods) -> Tensor:
     return _in_blocks(block, q, k, v, q.dtype)
 
 
-def tiled(q: Tensor, k: Tensor, v: Tensor, mods: Mods) -> Tensor:
-    """Return attention by online softmax over tiles of `KEY_TILE` keys."""
+def tiled(q: Tensor, k: Tensor, v: Tensor, mods: Mods, *, key_tile: int = KEY_TILE) -> Tensor:
+    """Return attention by online softmax over tiles of `key_tile` keys."""
     wide = torch.float64 if q.dtype == torch.float64 else torch.float32
 
     def block(qb: Tensor, kb: Tensor, vb: Tensor, grid: Grid) -> Tensor:
@@ -113,8 +115,8 @@ def tiled(q: Tensor, k: Tensor, v: Tensor, mods: Mods) -> Tensor:
         norm = torch.zeros_like(top)
         out = torch.zeros((*qb.shape[:-1], v.shape[-1]), dtype=wide, device=q.device)
         qw = qb.to(wide)
-        for start in range(0, kb.shape[2], KEY_TILE):
-            tile = slice(start, start + KEY_TILE)
+        for start in range(0, kb.shape[2], key_tile):
+            tile = slice(start, start + key_tile)
             part = Grid(grid.b, grid.h, grid.q, grid.kv[tile])
             scores = modified(qw @ kb[:, :, tile].to(wide).mT, part, mods)
             if mods.sigmoid:

@@ -3,11 +3,8 @@
 Captured tensors are globals of the problem's module; each call puts the draw's own there first
 (float64 ones for the golden) and the nominal ones back after it.
 
-Profiles
-    normal         q, k, v from N(0, 1)
-    positive_mean  v from U(1, 2)
-    large          q times 4: peaked rows
-    needles        far keys matter although the bias makes them vanish (`needles.py`)
+Values are those of `attention_values.py`; under `needles` far keys matter although the bias makes
+them vanish (`needles.py`).
 """
 
 from __future__ import annotations
@@ -21,11 +18,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hotloop.core.verdict import Tier
 from hotloop.errors import ProblemError
 from hotloop.worker import attention_math, baselines, needles
 from hotloop.worker.attention_baselines import AttentionBaselines
 from hotloop.worker.attention_file import check_fits
 from hotloop.worker.attention_math import Mods, visible_frac
+from hotloop.worker.attention_values import fill_attention
 from hotloop.worker.attribution import user_code
 from hotloop.worker.draw import (
     Draw,
@@ -48,10 +47,10 @@ from hotloop.worker.uncompiled_flex import (
     masked_score,
     uncompiled_flex,
 )
+from hotloop.worker.value_profiles import ATTENTION_PROFILES, names
 
-PROFILES = ("normal", "positive_mean", "large", "needles")
+PROFILES = names(ATTENTION_PROFILES)
 NOMINAL_SEED = 1
-LARGE_SCALE = 4.0
 FLEX_COPIES = 8
 """S x Skv float32 tensors that uncompiled FlexAttention holds at its peak."""
 
@@ -94,10 +93,12 @@ class AttentionReference(Reference):
         )
         self.io_bytes = nbytes([*nominal.inputs, *nominal.state.values(), *outputs])
         del nominal, outputs
-        self.profiles = tuple(p for p in PROFILES if self._admit(p))
+        fast = names(ATTENTION_PROFILES, Tier.FAST)
+        self.profiles = tuple(p for p in fast if loaded.wants(p) and self._admit(p))
         if not self.profiles:
             reasons = "; ".join(self.notes)
             raise ProblemError(f"no values can tell a right result from a wrong one: {reasons}")
+        self.final_profiles = names(ATTENTION_PROFILES, Tier.FINAL)
 
     def resized(self, loaded: Any) -> AttentionReference:
         """Return this reference for the same file at other sizes, without captured tensors."""
@@ -129,13 +130,8 @@ class AttentionReference(Reference):
         gen = generator(seed, self.device)
         draw.seed = seed
         q, k, v = draw.inputs
-        for tensor in (q, k, v):
-            tensor.normal_(generator=gen)
-        if draw.profile == "positive_mean":
-            v.uniform_(1, 2, generator=gen)
-        elif draw.profile == "large":
-            q.mul_(LARGE_SCALE)
-        elif draw.profile == "needles":
+        fill_attention((q, k, v), draw.profile, gen, self.mods.scale)
+        if draw.profile == "needles":
             with self.wide(draw.state), applied(STRICT):
                 plan = needles.plan_needles(self._shape(), self.mods, gen)
             needles.write_needles(q, k, plan, self.mods.scale)
@@ -157,7 +153,7 @@ class AttentionReference(Reference):
             return (attention_math.exact(q, k, v, self.mods),)
 
     def envelope(self, draw: Draw) -> dict[str, Outputs]:
-        """Return eager with float32 scores, tiled online softmax, and compiled FlexAttention.
+        """Return eager with float32 scores, two tiled online softmaxes, compiled FlexAttention.
 
         FlexAttention compiles anew for every draw's block mask (seconds), so it joins once, for the
         first draw; the tiled member rounds where it rounds.
@@ -166,6 +162,8 @@ class AttentionReference(Reference):
         members = {"eager": self._eager_member(draw)}
         with applied(self.precision), self.bound(draw.state):
             members["tiled"] = (attention_math.tiled(q, k, v, self.mods),)
+            wide = attention_math.WIDE_KEY_TILE
+            members["tiled_wide"] = (attention_math.tiled(q, k, v, self.mods, key_tile=wide),)
         if self._compiles:
             self._compiles = False
             name = "compile" if self.mods.sigmoid else "flex"

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from hotloop.core.problem import Problem
 from hotloop.errors import HotloopError, ProblemError
+from hotloop.worker.network_fault import network_hint
 
 
 def source_filename(problem: Problem) -> str:
@@ -39,7 +40,8 @@ def describe_failure(problem: Problem, what: str, exc: BaseException) -> str:
     line = failing_line(problem, exc)
     where = f"{what}, line {line}" if line is not None else what
     message = next(iter(str(exc).strip().splitlines()), "")
-    return f"{problem.name}: {where}: {type(exc).__name__}" + (f": {message}" if message else "")
+    told = f"{problem.name}: {where}: {type(exc).__name__}" + (f": {message}" if message else "")
+    return told + network_hint(exc)
 
 
 def failing_line(problem: Problem, exc: BaseException) -> int | None:

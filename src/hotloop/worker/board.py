@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from hotloop.worker.arena import Arena, Layout, Slot
+from hotloop.worker.arena import Arena, Layout, Offset, Slot
 from hotloop.worker.poison import fill
 from hotloop.worker.reference import Draw, Reference
 
@@ -33,8 +33,17 @@ class Board:
     reserve_bytes: int
 
     @classmethod
-    def build(cls, reference: Reference, draw: Draw, outputs: Sequence[torch.Tensor]) -> Board:
+    def build(
+        cls,
+        reference: Reference,
+        draw: Draw,
+        outputs: Sequence[torch.Tensor],
+        *,
+        offset: Offset = Offset.NONE,
+    ) -> Board:
         """Lay out and allocate the arena for a draw and its outputs.
+
+        Inputs begin `offset` past aligned addresses; parameters and outputs are aligned.
 
         Raises:
             MemoryError: it does not fit on the device.
@@ -42,10 +51,10 @@ class Board:
         layout = Layout()
         state = {name: layout.place_like(t) for name, t in draw.state.items()}
         before = layout.size_bytes
-        sets = [place_set(layout, draw, outputs)]
+        sets = [place_set(layout, draw, outputs, offset=offset)]
         set_bytes = layout.size_bytes - before
         for _ in range(max(1, min(MAX_SETS, SETS_BYTES // max(set_bytes, 1)) - 1)):
-            sets.append(place_set(layout, draw, outputs))
+            sets.append(place_set(layout, draw, outputs, offset=offset))
         device = reference.loaded.device
         reserve = 0 if device == "cpu" else min(4 * set_bytes, 8 << 30)
         arena = Arena.create(device, layout.size_bytes)
@@ -85,10 +94,17 @@ class Board:
 
 
 def place_set(
-    layout: Layout, draw: Draw, outputs: Sequence[torch.Tensor]
+    layout: Layout,
+    draw: Draw,
+    outputs: Sequence[torch.Tensor],
+    *,
+    offset: Offset = Offset.NONE,
 ) -> tuple[list[Any], list[Slot]]:
-    """Reserve room for one call's inputs and outputs."""
-    inputs = [layout.place_like(v) if isinstance(v, torch.Tensor) else v for v in draw.inputs]
+    """Reserve room for one call's inputs, `offset` past aligned addresses, and outputs."""
+    inputs = [
+        layout.place_like(v, offset=offset) if isinstance(v, torch.Tensor) else v
+        for v in draw.inputs
+    ]
     places = [layout.place(t.shape, t.contiguous().stride(), t.dtype) for t in outputs]
     return inputs, places
 

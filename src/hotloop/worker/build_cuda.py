@@ -23,6 +23,7 @@ from hotloop.worker.kernel_parameters import parameter_sizes
 from hotloop.worker.launch_description import LaunchDescriptionError, parse
 from hotloop.worker.launch_plan import ARGUMENT_BYTES, MAX_SHARED_BYTES, BoundLaunch, bind
 from hotloop.worker.module_host import ContractError
+from hotloop.worker.symbol_scan import RefusedCode, refuse_managed
 
 REGISTERS_PER_BLOCK = 65536
 MAX_ERRORS = 3
@@ -66,6 +67,10 @@ def build(path: Path, message: Mapping[str, Any]) -> dict[str, Any]:
         compiled = compile_cubin(source, path.name)
     except CompileFailedError as failed:
         return {"status": "failed", "kernels": [], "error": first_error(failed.log, source)}
+    try:
+        refuse_managed(compiled.cubin)
+    except RefusedCode as refused:
+        raise ContractError(str(refused)) from refused
     target = path.with_suffix(".cubin")
     target.write_bytes(compiled.cubin)
     kernels, errors = [], []

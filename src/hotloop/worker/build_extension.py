@@ -21,6 +21,7 @@ from hotloop.errors import ToolMissing
 from hotloop.worker.fake_device import replaced
 from hotloop.worker.fake_tensors import fake_cuda
 from hotloop.worker.module_host import ContractError, import_file
+from hotloop.worker.symbol_scan import RefusedCode, refuse_banned_calls
 
 
 class _BuildRefusedError(Exception):
@@ -57,6 +58,10 @@ def build_extension(path: Path, message: Mapping[str, Any]) -> dict[str, Any]:
         except Exception as error:  # noqa: BLE001  untrusted code; only a refusal is a failure
             needs = {"kind": "not_followed", "type": type(error).__name__, "message": str(error)}
             answer = {"status": "needs_gpu", "needs_gpu": needs}
+    try:
+        refuse_banned_calls(Path(os.environ["TORCH_EXTENSIONS_DIR"]))
+    except RefusedCode as refused:
+        raise ContractError(str(refused)) from refused
     return {**answer, "kernels": [], "compile_s": time.perf_counter() - start}
 
 

@@ -18,6 +18,7 @@ from hotloop.worker.arguments import decode_args
 from hotloop.worker.channel import Channel, ChannelClosed
 from hotloop.worker.cuda_host import CudaHost
 from hotloop.worker.host import Host
+from hotloop.worker.launches import Launches
 from hotloop.worker.module_host import (
     HostedModel,
     flatten_outputs,
@@ -25,6 +26,7 @@ from hotloop.worker.module_host import (
     import_file,
     write_sources,
 )
+from hotloop.worker.observation import Observation
 
 
 def serve(channel: Channel, arena_fd: int | None) -> int:
@@ -45,18 +47,23 @@ class CandidateHost(Host):
 
     _hosted: HostedModel
     _recorder: Any = None
+    _observation: Observation
 
     def load(self, message: dict[str, Any]) -> None:
         """Write the sources, execute the entry file, construct the model, bind the state."""
+        launches = Launches()
         if self._cuda:
             from hotloop.worker.recorder import Recorder
 
-            self._recorder = Recorder()
+            self._recorder = Recorder(launches)
             self._recorder.install()
         else:
             from hotloop.worker import interpreter
 
             interpreter.install()
+            launches.watch_interpreter()
+            poison.fill_new_memory()
+        self._observation = Observation(launches, self.forward)
         folder = Path.cwd()
         write_sources(folder, message["sources"])
         module = import_file(folder / message["entry"], message["pins"])
@@ -77,6 +84,25 @@ class CandidateHost(Host):
     def poison(self) -> None:
         """Poison the free blocks of torch's allocator."""
         poison.fill_free_blocks()
+
+    def _handle(self, message: dict[str, Any]) -> dict[str, Any]:
+        return self._observe(message) if message["op"] == "observe" else super()._handle(message)
+
+    def _observe(self, message: dict[str, Any]) -> dict[str, Any]:
+        if self._cuda:
+            torch.cuda.synchronize()
+            # Zeros are indices that exist: poison, taken for one, would end the CUDA context of a
+            # forward that goes on with what its kernels, left out here, should have found.
+            poison.fill_free_blocks(0 if message["step"] == "ghost" else poison.PATTERN_16)
+            torch.cuda.synchronize()
+        start, size = self.arena.bytes.data_ptr(), self.arena.bytes.numel()
+        outputs, seen = self._observation.run(
+            message["step"], message["set"], range(start, start + size)
+        )
+        self._copy_out(outputs, message["set"])
+        if self._cuda:
+            torch.cuda.synchronize()
+        return seen
 
     def record(self, message: dict[str, Any]) -> dict[str, Any]:
         """Record the kernel launches of one forward on set 0."""

@@ -20,8 +20,8 @@ from hotloop.errors import ProblemError
 from hotloop.worker.compare import Bound, make_bound, reseeded
 from hotloop.worker.memory import DoesNotFit, describe_memory, ran_out, release_memory
 from hotloop.worker.module_runner import tensors_of
-from hotloop.worker.pieces import all_finite
-from hotloop.worker.reference import Draw, Reference
+from hotloop.worker.nonfinite import void_reason
+from hotloop.worker.reference import Draw, Outputs, Reference
 
 T = TypeVar("T")
 
@@ -50,6 +50,8 @@ class CaseBook:
     workload: str
     cases: list[Case] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    members: dict[str, None] = field(default_factory=dict)
+    """Names of the implementations that stand in an envelope, in order."""
     free_others: Callable[[], None] = lambda: None
     """Frees what is kept in other books; called where memory runs out."""
 
@@ -92,15 +94,24 @@ class CaseBook:
     def add_like(self, known: Case, seed: int) -> None:
         """Add a case of a known one's profile with another seed; its envelope is taken over.
 
+        Eager runs on the new inputs too: what only these inputs do to a tile, it shows. Where they
+        turn out ill-conditioned, the case is left out with a note; the gate is never widened.
+
         Raises:
             DoesNotFit: memory ran out twice.
         """
         draw, goldens = self._evaluate(seed, known.profile)
         reason = self._void_reason(goldens)
+        if reason is None:
+            eager = self._renewed(known, draw)
+            bounds = tuple(
+                reseeded(known.bounds[i], golden, [] if eager is None else [eager[i]])
+                for i, golden in enumerate(goldens)
+            )
+            reason = _ill_conditioned(bounds)
         if reason is not None:
             self.notes.append(f"a draw of profile {known.profile!r} left out: {reason}")
             return
-        bounds = tuple(reseeded(b, g) for b, g in zip(known.bounds, goldens, strict=True))
         self.cases.append(Case(self.workload, known.profile, seed, bounds, (draw, goldens)))
 
     def materialise(self, case: Case) -> tuple[Draw, tuple[torch.Tensor, ...]]:
@@ -171,6 +182,7 @@ class CaseBook:
 
     def _bounds(self, draw: Draw, goldens: Sequence[torch.Tensor]) -> tuple[Bound, ...]:
         members = self.reference.envelope(draw)
+        self.members.update(dict.fromkeys(members))
         eager = members["eager"]
         exact = self.reference.is_exact(draw.profile)
         return tuple(
@@ -178,12 +190,27 @@ class CaseBook:
             for i, golden in enumerate(goldens)
         )
 
+    def _renewed(self, known: Case, draw: Draw) -> Outputs | None:
+        """Return eager's outputs on new inputs; None where memory is too short for them."""
+        try:
+            return self.reference.eager(draw)
+        except Exception as exc:  # noqa: BLE001  the problem's code may have wrapped it
+            if not ran_out(exc):
+                raise
+        release_memory()
+        self.notes.append(f"eager does not fit beside the golden of {known.profile!r} inputs")
+        return None
+
     def _void_reason(self, goldens: Sequence[torch.Tensor]) -> str | None:
         for i, golden in enumerate(goldens):
             if golden.dtype.is_complex:
                 return f"output {i} is complex, which the gate cannot compare"
-            if golden.dtype.is_floating_point and not all_finite(golden):
-                return f"output {i} of the reference is not finite"
+            if not golden.dtype.is_floating_point:
+                continue
+            # against itself: whether implementations agree on it is the envelope's affair
+            void = void_reason(golden, golden, allowed=self.reference.nonfinite)
+            if void is not None:
+                return f"output {i} {void}"
         return None
 
     def _drop(self, profile: str, reason: str) -> None:

@@ -41,6 +41,50 @@ MOVES = frozenset(
         "unbind",
     }
 )
+NO_ARITHMETIC = MOVES | frozenset(
+    {
+        "_local_scalar_dense", "_pin_memory", "_to_copy", "arange", "chunk", "constant_pad_nd",
+        "copy", "diagonal", "empty", "empty_like", "empty_permuted", "empty_strided", "equal",
+        "fill", "flip", "full", "full_like", "gather", "index", "index_put", "index_select",
+        "isnan", "item", "lift_fresh", "lift_fresh_copy", "movedim", "narrow", "new_empty",
+        "new_empty_strided", "new_full", "new_ones", "new_zeros", "ones", "ones_like",
+        "record_stream", "repeat", "repeat_interleave", "resize", "roll", "scalar_tensor",
+        "set", "set_data", "split_with_sizes", "swapaxes", "unfold", "unsafe_split", "view_as",
+        "zero", "zeros", "zeros_like",
+    }
+)  # fmt: skip
+"""Operations that move values or make constants, by names without a trailing underscore."""
+WHOLE_LAYERS = frozenset(
+    {
+        "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_batch_norm_with_update", "_cudnn_rnn",
+        "_efficient_attention_forward", "_flash_attention_forward", "_fused_rms_norm",
+        "_fused_sdp_choice", "_log_softmax", "_native_batch_norm_legit",
+        "_native_batch_norm_legit_no_training", "_safe_softmax",
+        "_scaled_dot_product_attention_math", "_scaled_dot_product_cudnn_attention",
+        "_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_fused_attention_overrideable",
+        "_softmax", "_thnn_fused_gru_cell", "_thnn_fused_lstm_cell", "adaptive_max_pool2d",
+        "avg_pool1d", "avg_pool2d", "avg_pool3d", "cudnn_batch_norm", "cumprod", "cumsum",
+        "gru", "logcumsumexp", "logsumexp", "lstm", "max_pool2d_with_indices",
+        "max_pool3d_with_indices", "mkldnn_rnn_layer", "native_batch_norm", "native_group_norm",
+        "native_layer_norm", "scaled_dot_product_attention", "sort", "topk",
+    }
+)  # fmt: skip
+"""Operations, each of which is a whole kernel that a problem may ask for."""
+LIBRARY_PRODUCTS = (
+    PRODUCTS
+    | CONVOLUTIONS
+    | frozenset(
+        {
+            "_addmm_activation", "_int_mm", "_scaled_mm", "addbmm", "addmv", "addr", "bilinear",
+            "conv_transpose2d", "einsum", "matmul", "mkldnn_linear", "tensordot", "vdot",
+            "_trilinear", "mkldnn_convolution", "thnn_conv2d", "_slow_conv2d_forward", "outer",
+            "convolution_overrideable", "miopen_convolution", "_grouped_mm", "slow_conv3d_forward",
+        }
+    )
+)  # fmt: skip
+"""Products and convolutions, under every name that a candidate may reach them by."""
 ASSERTING = frozenset({"binary_cross_entropy", "multinomial", "bernoulli"})
 """Operations that check their arguments' range with a device-side assertion."""
 

@@ -19,6 +19,8 @@ from hotloop.worker.channel import Channel, ChannelClosed, ChannelTimeout, Frame
 from hotloop.worker.forking import FORK_S, Exit, Zygote
 
 KILL_S = 15.0
+ABANDON_S = 1.0
+"""For the word of the zygote on a child that did not die within `KILL_S`."""
 
 
 class ChildDied(Exception):
@@ -110,9 +112,9 @@ class Child:
         if self._closed:
             return self._exit
         self._closed = True
-        sandbox.kill_tree(self.pid, timeout_s=KILL_S)
+        has_died = sandbox.kill_tree(self.pid, timeout_s=KILL_S)
         try:
-            self._exit = self._exits.get(timeout=KILL_S)
+            self._exit = self._exits.get(timeout=KILL_S if has_died else ABANDON_S)
             self._zygote.forget(self.pid)
             if self._exit is None:
                 raise WorkerDied("the zygote ended while a child was running; start again")

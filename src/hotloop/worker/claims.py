@@ -44,6 +44,50 @@ class TimedCall:
         return cls(number(answer, "elapsed_ms"), timer, names, peak_bytes)
 
 
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a process says of a forward under watch (`observation.py`)."""
+
+    launches: int
+    operations: Mapping[str, int]
+    """Operation of torch with arithmetic -> most elements of a tensor that it read or wrote."""
+    answers: tuple[tuple[str, int], ...]
+    """(operation, output) where torch alone computed the output's values."""
+    from_kernels: int
+    """Outputs that a kernel wrote, or something that they were made from."""
+    patched: tuple[str, ...]
+    """Functions of torch and of ours that are not what they were before the candidate."""
+    python_threads: int
+    tasks: int
+    """Threads of any kind beyond those before the candidate was loaded."""
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Observed:
+        """Read an answer to `observe`, step `watch`.
+
+        Raises:
+            MalformedAnswer: it is none.
+        """
+        patched = answer.get("patched", [])
+        if not isinstance(patched, list):
+            raise MalformedAnswer("expected a list of names for 'patched'")
+        return cls(
+            launches=int(number(answer, "launches")),
+            operations={
+                str(row.get("name"))[:MAX_NAME]: int(number(row, "numel"))
+                for row in objects(answer, "operations")
+            },
+            answers=tuple(
+                (str(row.get("name"))[:MAX_NAME], int(number(row, "output")))
+                for row in objects(answer, "answers")
+            ),
+            from_kernels=int(number(answer, "from_kernels")),
+            patched=tuple(str(name)[:MAX_NAME] for name in patched),
+            python_threads=int(number(answer, "python_threads")),
+            tasks=int(number(answer, "tasks")),
+        )
+
+
 def number(answer: Mapping[str, Any], key: str) -> float:
     """Return a finite number of an answer.
 

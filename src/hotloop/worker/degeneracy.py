@@ -1,11 +1,14 @@
 """Degeneracy: problems on which a speed-up says nothing, because a constant would pass.
 
 Judged on the values that the file ships, which are the ones that are timed. A problem with a reason
-here is still checked and reported, but not ranked.
+here is still checked and reported, but not ranked: the audit (`audit.py`) takes the reasons over,
+and decides.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -13,6 +16,8 @@ from torch import Tensor
 
 from hotloop.worker.draw import Draw, Outputs
 from hotloop.worker.module_runner import tensors_of
+from hotloop.worker.pieces import PIECE
+from hotloop.worker.soundness import check_sound
 
 if TYPE_CHECKING:
     from hotloop.worker.model_reference import ModelReference
@@ -26,7 +31,12 @@ ROWS = 1 << 14
 
 
 def degenerate_reasons(reference: ModelReference, draw: Draw, eager: Outputs) -> tuple[str, ...]:
-    """Return the reasons found on the nominal draw; empty when it may be ranked."""
+    """Return the reasons found on the nominal draw; empty when there is none.
+
+    Raises:
+        ProblemError: the reference cannot be held against anything (`soundness.py`).
+    """
+    check_sound(reference, draw, eager)
     reasons = []
     if _random_inside(reference, draw):
         reasons.append("forward draws random numbers: no other program can reproduce its output")
@@ -38,6 +48,30 @@ def degenerate_reasons(reference: ModelReference, draw: Draw, eager: Outputs) ->
             if found is not None:
                 reasons.append(f"output {i} {found}")
     return tuple(reasons)
+
+
+def spread_frac(goldens: Outputs) -> dict[str, float]:
+    """Return standard deviation over root mean square of each floating output that is not zero.
+
+    Over its finite elements, a piece at a time: a golden may fill a third of a GPU.
+    """
+    found = {}
+    for i, golden in enumerate(goldens):
+        if golden.dtype.is_floating_point and golden.numel() > 1:
+            count = sum(part.numel() for part in _finite_parts(golden))
+            mean = sum(float(part.sum()) for part in _finite_parts(golden)) / max(count, 1)
+            squares = sum(float(part.square().sum()) for part in _finite_parts(golden))
+            if 0 < squares < math.inf:
+                apart = sum(float((p - mean).square_().sum()) for p in _finite_parts(golden))
+                found[f"output{i}"] = math.sqrt(apart / squares)
+    return found
+
+
+def _finite_parts(golden: Tensor) -> Iterator[Tensor]:
+    """Yield the finite elements in float64."""
+    for part in golden.reshape(-1).split(PIECE):
+        finite = torch.isfinite(part)
+        yield (part if bool(finite.all()) else part[finite]).double()
 
 
 def _spread_reason(eager: Tensor, golden: Tensor) -> str | None:

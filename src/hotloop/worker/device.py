@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import statistics
-import subprocess
+import threading
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,21 +13,40 @@ from typing import Any
 import torch
 
 from hotloop.core.units import gbps, tflops
-from hotloop.errors import DeviceLost
+from hotloop.errors import DeviceLost, WorkerDied, WorkerTimeout
+from hotloop.sandbox.nvml import NoReading, read_gpus
+from hotloop.worker.gpu_health import CANARIES
+from hotloop.worker.gpu_probes import FIRST_CANARY_S, run_canary
 from hotloop.worker.timed import make_clock_once
 from hotloop.worker.workroom import GpuAddress
 
 MATMUL_SIZE = 4096
 COPY_BYTES = 1 << 30
+CONFIRM_S = 10.0
+"""For a sum of 1024 numbers."""
 
 
 def check_device(device: str) -> None:
-    """Make sure that the device is there.
+    """Make sure that the device is there and answers.
+
+    A process that may be thrown away asks first: in this one a hung driver would not come back.
 
     Raises:
-        DeviceLost: `cuda` was asked for and torch sees no GPU.
+        DeviceLost: `cuda` was asked for, and no GPU answers or torch sees none.
     """
-    if device == "cuda" and not torch.cuda.is_available():
+    if device != "cuda":
+        return
+    for _ in range(CANARIES):
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        canary = run_canary(visible, deadline_s=FIRST_CANARY_S)
+        if canary.problem is None or not canary.has_room:
+            break
+    else:
+        raise DeviceLost(
+            f"expected a CUDA GPU that works, got: {canary.problem}; use --device cpu, choose "
+            "another GPU by CUDA_VISIBLE_DEVICES, or run `hotloop doctor` to see what is missing"
+        )
+    if not torch.cuda.is_available():
         raise DeviceLost(
             "expected a CUDA GPU that torch can use, found none; use --device cpu, or run "
             "`hotloop doctor` to see what is missing"
@@ -34,17 +54,35 @@ def check_device(device: str) -> None:
 
 
 def confirm_device() -> None:
-    """Make sure that the GPU still works for this process, after a candidate's had failed on it.
+    """Make sure that this process can still use the GPU, after a candidate's had failed on it.
+
+    Whether the GPU itself works is found out by others (`gpu_watch.py`); where it does, a fresh
+    judge goes on.
 
     Raises:
-        DeviceLost: it does not; the failure was not the candidate's.
+        WorkerDied: this process cannot use it any more; the failure was not the candidate's.
+        WorkerTimeout: the GPU does not answer this process.
     """
-    try:
-        total = int(torch.ones(1024, dtype=torch.int32, device="cuda").sum().item())
-    except RuntimeError as exc:
-        raise DeviceLost(f"expected a working GPU, got: {str(exc).splitlines()[0][:200]}") from exc
-    if total != 1024:
-        raise DeviceLost(f"expected 1024 ones on the GPU, counted {total}")
+    results: list[int | RuntimeError] = []
+
+    def work() -> None:
+        try:
+            ones = torch.ones(1024, dtype=torch.int32, device="cuda")
+            results.append(int(ones.sum().item()))
+        except RuntimeError as exc:
+            results.append(exc)
+
+    # In a thread: a call into a hung driver does not come back, and the judge must say so.
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(CONFIRM_S)
+    if not results:
+        raise WorkerTimeout(f"expected a sum from the GPU, got none within {CONFIRM_S:.0f} s")
+    if isinstance(results[0], RuntimeError):
+        said = str(results[0]).splitlines()[0][:200]
+        raise WorkerDied(f"expected a judge that can use its GPU, got: {said}")
+    if results[0] != 1024:
+        raise DeviceLost(f"expected 1024 ones on the GPU, counted {results[0]}")
 
 
 def environment(device: str, isolation: str) -> dict[str, Any]:
@@ -112,15 +150,7 @@ def _copy_ms(clock: Any) -> float:
 
 @cache
 def _driver_version() -> str | None:
-    # NVML calls can hang in the driver, so a process with a deadline asks.
-    try:
-        answer = subprocess.run(
-            ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
+    found = read_gpus()
+    if isinstance(found, NoReading) or not found:
         return None
-    return answer.stdout.split("\n")[0].strip() or None
+    return found[0].driver

@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 
 from hotloop.core.problem import TensorSpec
-from hotloop.worker.pieces import PIECE, all_finite, largest_abs
+from hotloop.worker.error_stats import error_stats, size_stats
+from hotloop.worker.nonfinite import void_reason
+from hotloop.worker.pieces import PIECE
 from hotloop.worker.precision import Precision, precision
 
 if TYPE_CHECKING:
@@ -45,7 +47,10 @@ class Reference(ABC):
     """One problem at one workload on one device."""
 
     profiles: tuple[str, ...]
-    """Value profiles that apply; empty when no profile can tell a right candidate from a wrong."""
+    """Value profiles of the fast tier that apply; empty when no profile can tell a right candidate
+    from a wrong."""
+    final_profiles: tuple[str, ...] = ()
+    """What the final tier adds; not tried yet, so each may turn out to judge nothing."""
     notes: list[str]
     """Why profiles or envelope members were left out; safe to show a model."""
     prepare_ms: dict[str, float]
@@ -62,6 +67,13 @@ class Reference(ABC):
         self.precision: Precision = precision(loaded.problem.policy.precision)
         self.notes = []
         self.prepare_ms = {}
+        self._compiles = False
+        self.nonfinite = False
+        """Whether NaN or Inf belong to the outputs on the problem's own values."""
+
+    def skip_compiled(self) -> None:
+        """Leave the compiled member out of the envelope: it takes seconds a shape."""
+        self._compiles = False
 
     def note(self, text: str) -> None:
         """Add a note once."""
@@ -118,22 +130,22 @@ class Reference(ABC):
         """Return the reasons why a speed-up on this problem would say nothing."""
 
 
-def unfit_reason(eager: Outputs, golden: Outputs) -> str | None:
+def unfit_reason(eager: Outputs, golden: Outputs, *, nonfinite: bool = False) -> str | None:
     """Return why these values cannot judge a candidate, or None.
 
-    They cannot when the golden or eager is not finite, when an integer output depends on rounding,
-    or when eager itself is more than `MAX_CONDITIONING` off.
+    They cannot when the golden or eager is not finite (with `nonfinite`: at different places, or
+    nearly everywhere), when an integer output depends on rounding, or when eager itself is more
+    than `MAX_CONDITIONING` off.
     """
     for i, (got, want) in enumerate(zip(eager, golden, strict=True)):
         if not want.dtype.is_floating_point:
             if not torch.equal(got, want):
                 return f"output {i} is not floating point and depends on rounding"
             continue
-        if not (all_finite(want) and all_finite(got)):
-            return f"output {i} of the reference is not finite"
-        if want.numel() == 0:
-            continue
-        error, largest = max_abs_difference(got, want), largest_abs(want)
+        void = void_reason(got, want, allowed=nonfinite)
+        if void is not None:
+            return f"output {i} {void}"
+        error, largest = error_stats(got, want).max_abs, size_stats(want).max_abs
         if error > MAX_CONDITIONING * largest:
             return (
                 f"output {i} is ill-conditioned: the reference is off by {error:.3g} "

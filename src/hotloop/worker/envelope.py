@@ -1,15 +1,26 @@
 """Envelope: legitimate implementations of one model reference, whose worst error is the yardstick.
 
-Members are eager, eager with every product and reduction done by running accumulators and every
-exponential through the hardware's power of two (what a simple kernel does), float32 convolutions
-where eager's use TF32, and the compiled model on a GPU.
+Members
+    eager         the module as it is
+    sequential    products and reductions by running accumulators, exponentials through the
+                  hardware's power of two: what a simple kernel does (`sequential.py`)
+    reordered     sums cut into runs and combined in another order: split-K, two-stage reductions,
+                  online softmax (`reordered.py`)
+    conv_float32  float32 convolutions, where eager's may use TF32 (a GPU)
+    compiled      the compiled model (a GPU)
+
+At least three wherever an operation has more than one order. Where each operation is rounded
+correctly (maxima, comparisons, data movement, one addition), all of them give eager's values, and
+eager stands for them.
 
 Not here: the comparison with the golden (`compare.py`), and attention (`attention_math.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -17,123 +28,164 @@ from torch import Tensor
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hotloop.worker import sequential
+from hotloop.worker import reordered, sequential
 from hotloop.worker.draw import Outputs, max_abs_difference
+from hotloop.worker.module_runner import quiet
 
 aten = torch.ops.aten
+GELU_TANH = math.sqrt(2 / math.pi)
+HALF_SQRT = math.sqrt(0.5)
 
 
 def _cast(value: Tensor, like: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     return value.to(dtype or like.dtype)
 
 
-def _mm(a: Tensor, b: Tensor) -> Tensor:
-    return _cast(sequential.matmul(a, b), a)
+class Rules:
+    """ATen operations in terms of one arithmetic: `sequential` or `reordered`."""
 
+    def __init__(self, arithmetic: Any) -> None:
+        self._math = arithmetic
 
-def _addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    product = sequential.matmul(a, b)
-    return _cast(c.to(product.dtype) * beta + product * alpha, a)
+    def table(self) -> dict[Any, Callable[..., Any]]:
+        """Return what runs in place of each operation."""
+        return {
+            aten.mm.default: self._mm,
+            aten.bmm.default: self._mm,
+            aten.addmm.default: self._addmm,
+            aten.baddbmm.default: self._addmm,
+            aten.mv.default: self._mv,
+            aten.dot.default: self._dot,
+            aten.sum.default: self._sum,
+            aten.sum.dim_IntList: self._sum,
+            aten.mean.default: self._mean,
+            aten.mean.dim: self._mean,
+            aten.var.correction: self._var,
+            aten.std.correction: self._std,
+            aten.var_mean.correction: self._var_mean,
+            aten.var_mean.dim: self._var_mean_of_dims,
+            aten._softmax.default: self._softmax,
+            aten._log_softmax.default: self._log_softmax,
+            aten.cumsum.default: self._cumsum,
+            aten.cumprod.default: self._cumprod,
+            aten.convolution.default: self._math.convolution,
+            aten.prod.dim_int: self._prod,
+            aten.exp.default: self._exp,
+            aten.sigmoid.default: self._sigmoid,
+            aten.silu.default: self._silu,
+            aten.tanh.default: self._tanh,
+            aten.gelu.default: self._gelu,
+            aten.div.Tensor: self._div,
+        }
 
+    def _mm(self, a: Tensor, b: Tensor) -> Tensor:
+        return _cast(self._math.matmul(a, b), a)
 
-def _mv(a: Tensor, b: Tensor) -> Tensor:
-    return _cast(sequential.matmul(a, b[:, None])[:, 0], a)
+    def _addmm(
+        self, c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1
+    ) -> Tensor:
+        product = self._math.matmul(a, b)
+        return _cast(c.to(product.dtype) * beta + product * alpha, a)
 
+    def _mv(self, a: Tensor, b: Tensor) -> Tensor:
+        return _cast(self._math.matmul(a, b[:, None])[:, 0], a)
 
-def _dot(a: Tensor, b: Tensor) -> Tensor:
-    return _cast(sequential.total(a * b, []), a)
+    def _dot(self, a: Tensor, b: Tensor) -> Tensor:
+        return _cast(self._math.total(a * b, []), a)
 
+    def _sum(
+        self,
+        x: Tensor,
+        dim: Sequence[int] | None = None,
+        keepdim: bool = False,
+        *,
+        dtype: torch.dtype | None = None,
+    ) -> Tensor:
+        return _cast(self._math.total(x, dim or [], keepdim=keepdim), x, dtype)
 
-def _sum(
-    x: Tensor,
-    dim: Sequence[int] | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    return _cast(sequential.total(x, dim or [], keepdim=keepdim), x, dtype)
+    def _mean(
+        self,
+        x: Tensor,
+        dim: Sequence[int] | None = None,
+        keepdim: bool = False,
+        *,
+        dtype: torch.dtype | None = None,
+    ) -> Tensor:
+        return _cast(self._math.mean(x, dim or [], keepdim=keepdim), x, dtype)
 
+    def _var(
+        self,
+        x: Tensor,
+        dim: Sequence[int] | None = None,
+        *,
+        correction: float | None = None,
+        keepdim: bool = False,
+    ) -> Tensor:
+        correction = 1 if correction is None else correction
+        return _cast(self._math.variance(x, dim or [], correction, keepdim=keepdim), x)
 
-def _mean(
-    x: Tensor,
-    dim: Sequence[int] | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: torch.dtype | None = None,
-) -> Tensor:
-    return _cast(sequential.mean(x, dim or [], keepdim=keepdim), x, dtype)
+    def _std(self, x: Tensor, dim: Sequence[int] | None = None, **options: Any) -> Tensor:
+        return self._var(x, dim, **options).sqrt()
 
+    def _var_mean(
+        self, x: Tensor, dim: Sequence[int] | None = None, **options: Any
+    ) -> tuple[Tensor, Tensor]:
+        return self._var(x, dim, **options), self._mean(x, dim, options.get("keepdim", False))
 
-def _var(
-    x: Tensor,
-    dim: Sequence[int] | None = None,
-    *,
-    correction: float | None = None,
-    keepdim: bool = False,
-) -> Tensor:
-    correction = 1 if correction is None else correction
-    return _cast(sequential.variance(x, dim or [], correction, keepdim=keepdim), x)
+    def _var_mean_of_dims(
+        self, x: Tensor, dim: Sequence[int], unbiased: bool = True, keepdim: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        return self._var_mean(x, dim, correction=float(unbiased), keepdim=keepdim)
 
+    def _softmax(self, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+        return _cast(self._math.softmax(x, dim), x, torch.float32 if half_to_float else None)
 
-def _std(x: Tensor, dim: Sequence[int] | None = None, **options: Any) -> Tensor:
-    return _var(x, dim, **options).sqrt()
+    def _log_softmax(self, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+        return _cast(
+            self._math.softmax(x, dim, log=True), x, torch.float32 if half_to_float else None
+        )
 
+    def _cumsum(self, x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+        return _cast(self._math.scan(x, dim), x, dtype)
 
-def _var_mean(x: Tensor, dim: Sequence[int] | None = None, **options: Any) -> tuple[Tensor, Tensor]:
-    return _var(x, dim, **options), _mean(x, dim, options.get("keepdim", False))
+    def _cumprod(self, x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+        return _cast(self._math.scan(x, dim, product=True), x, dtype)
 
+    def _prod(
+        self, x: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None
+    ) -> Tensor:
+        last = self._math.scan(x, dim, product=True).narrow(dim, x.shape[dim] - 1, 1)
+        return _cast(last if keepdim else last.squeeze(dim), x, dtype)
 
-def _softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    return _cast(sequential.softmax(x, dim), x, torch.float32 if half_to_float else None)
+    def _exp(self, x: Tensor) -> Tensor:
+        return _cast(self._math.exp(x), x)
 
+    def _sigmoid(self, x: Tensor) -> Tensor:
+        return _cast(self._math.sigmoid(x), x)
 
-def _log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    return _cast(sequential.softmax(x, dim, log=True), x, torch.float32 if half_to_float else None)
+    def _silu(self, x: Tensor) -> Tensor:
+        return _cast(x.to(sequential.compute_dtype(x.dtype)) * self._math.sigmoid(x), x)
 
+    def _tanh(self, x: Tensor) -> Tensor:
+        wide = x.to(sequential.compute_dtype(x.dtype))
+        small = torch.expm1(-2 * wide.abs())
+        return _cast(torch.copysign(-small / (2 + small), wide), x)
 
-def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    return _cast(sequential.scan(x, dim), x, dtype)
+    def _gelu(self, x: Tensor, *, approximate: str = "none") -> Tensor:
+        wide = x.to(sequential.compute_dtype(x.dtype))
+        if approximate == "tanh":
+            inner = GELU_TANH * (wide + 0.044715 * wide * wide * wide)
+            return _cast(wide * self._math.sigmoid(2 * inner), x)
+        return _cast(wide * (0.5 * torch.erfc(-wide * HALF_SQRT)), x)
 
+    def _div(self, x: Tensor, y: Tensor | float) -> Tensor:
+        dtype = torch.result_type(x, y)
+        wide = sequential.compute_dtype(dtype)
+        divisor = y if isinstance(y, Tensor) else torch.tensor(y, dtype=torch.float64)
+        if dtype.is_complex or divisor.is_complex():
+            return x / y
+        return (x.to(wide) * (1 / divisor.to(wide))).to(dtype)
 
-def _cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    return _cast(sequential.scan(x, dim, product=True), x, dtype)
-
-
-def _exp(x: Tensor) -> Tensor:
-    return _cast(sequential.exp(x), x)
-
-
-def _sigmoid(x: Tensor) -> Tensor:
-    return _cast(sequential.sigmoid(x), x)
-
-
-def _silu(x: Tensor) -> Tensor:
-    return _cast(x.to(sequential.compute_dtype(x.dtype)) * sequential.sigmoid(x), x)
-
-
-RULES: dict[Any, Callable[..., Any]] = {
-    aten.mm.default: _mm,
-    aten.bmm.default: _mm,
-    aten.addmm.default: _addmm,
-    aten.baddbmm.default: _addmm,
-    aten.mv.default: _mv,
-    aten.dot.default: _dot,
-    aten.sum.default: _sum,
-    aten.sum.dim_IntList: _sum,
-    aten.mean.default: _mean,
-    aten.mean.dim: _mean,
-    aten.var.correction: _var,
-    aten.std.correction: _std,
-    aten.var_mean.correction: _var_mean,
-    aten._softmax.default: _softmax,
-    aten._log_softmax.default: _log_softmax,
-    aten.cumsum.default: _cumsum,
-    aten.cumprod.default: _cumprod,
-    aten.convolution.default: sequential.convolution,
-    aten.exp.default: _exp,
-    aten.sigmoid.default: _sigmoid,
-    aten.silu.default: _silu,
-}
 
 _DECOMPOSED_NAMES = (
     "native_layer_norm.default",
@@ -167,25 +219,56 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
 DECOMPOSED = _decompositions()
 
 
-class BlockedSequential(TorchDispatchMode):
-    """Runs products and reductions on floating tensors with running accumulators."""
+class OtherOrder(TorchDispatchMode):
+    """Runs products, reductions and a few functions on floating tensors in another arithmetic.
 
-    def __init__(self) -> None:
+    Args:
+        arithmetic: the module that has it, `sequential` or `reordered`.
+    """
+
+    def __init__(self, arithmetic: Any) -> None:
         super().__init__()
+        self._rules = Rules(arithmetic).table()
         self.replaced = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run `func`, or what a simple kernel does in its place."""
+        """Run `func`, or what another kernel does in its place."""
         kwargs = kwargs or {}
         floating = bool(args) and isinstance(args[0], Tensor) and args[0].dtype.is_floating_point
-        if floating and func in RULES:
+        if floating and func in self._rules:
             self.replaced += 1
-            return RULES[func](*args, **kwargs)
+            return self._rules[func](*args, **kwargs)
         if floating and func in DECOMPOSED:
             self.replaced += 1
             with self:
                 return DECOMPOSED[func](*args, **kwargs)
         return func(*args, **kwargs)
+
+
+@contextmanager
+def recurrent_parts(names: Collection[str]) -> Iterator[None]:
+    """Let fused recurrent layers run as products and cells, which have another order.
+
+    Args:
+        names: ATen operations that the reference runs.
+    """
+    with quiet(), ExitStack() as stack:
+        if "_cudnn_rnn" in names:
+            stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+        if "mkldnn_rnn_layer" in names:
+            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+        yield
+
+
+class BlockedSequential(OtherOrder):
+    """Runs products and reductions on floating tensors with running accumulators."""
+
+    def __init__(self) -> None:
+        super().__init__(sequential)
+
+
+ORDERS: dict[str, Any] = {"sequential": sequential, "reordered": reordered}
+"""Members beside eager that need no compiler, by name."""
 
 
 def outlier_reason(member: Outputs, eager: Outputs, others: Sequence[Outputs]) -> str | None:

@@ -102,6 +102,8 @@ class Evaluation:
         Raises:
             Failed: it cannot be loaded.
         """
+        # An earlier candidate may have broken the red zones, or left a smaller layout's there.
+        self.board.arena.fill_gaps(self.board.layout)
         message = {
             "op": "load",
             "device": self.device,

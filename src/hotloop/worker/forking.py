@@ -123,6 +123,8 @@ class Zygote:
     def close(self) -> None:
         """End the zygote and its children. Idempotent."""
         self._channel.close()
+        if not self._ready.is_set():
+            self._process.kill()  # it only imports yet, and listens to nobody
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:

@@ -13,7 +13,8 @@ from hotloop.errors import InfraError
 from hotloop.worker.diagnosis import workload_of
 from hotloop.worker.evaluation import Failed
 from hotloop.worker.memory import DoesNotFit, release_memory
-from hotloop.worker.session import Session, WorkloadView
+from hotloop.worker.session import Session
+from hotloop.worker.view import WorkloadView
 
 KINDS = {"cuda": "oom_gpu", "cpu": "oom_host"}
 """As a candidate's own out-of-memory errors are called: `failure.py`."""
@@ -41,7 +42,7 @@ def hoarded(session: Session, view: WorkloadView, lacked: str) -> Failed:
         "memory ran out while the candidate was checked, and did not once its process had ended: "
         f"it holds too much, free what forward does not need ({lacked})"
     )
-    where = {"workload": workload_of(session.problem, view.workload.name)}
+    where = {"workload": workload_of(view.reference.loaded.problem, view.workload.name)}
     evidence = Evidence(kind=KINDS[session.device], message=text, details=where)
     return Failed(Status.RUNTIME_ERROR, Stage.CORRECTNESS, evidence)
 

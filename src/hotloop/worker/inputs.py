@@ -5,12 +5,7 @@ comes straight from `torch.rand` or `torch.randn` (or through an affine function
 other value profiles may overwrite it. Anything else (triangular or symmetric matrices, masks,
 labels, probabilities) has structure, so it keeps the values that `get_inputs` gives it.
 
-Value profiles
-    shipped        the file's own distribution
-    normal         N(0, 1); parameters that the file initialises to a constant get random values too
-    positive_mean  U(1, 2): sums grow, so low-precision accumulation shows
-    large          N(0, 1) times 8 to 64
-    integers       {-1, 0, 1}: sums are exact, so outputs must be equal
+Not here: the profiles (`value_profiles.py`).
 """
 
 from __future__ import annotations
@@ -30,12 +25,12 @@ from torch.utils._pytree import tree_leaves
 from hotloop.errors import ProblemError
 from hotloop.worker.arguments import encode_args
 from hotloop.worker.module_host import ContractError
+from hotloop.worker.value_profiles import fill
 
-PROFILES = ("shipped", "normal", "positive_mean", "large", "integers")
 RUNNING_STATISTICS = frozenset({"running_mean", "running_var"})
-LARGE_SCALES = (64.0, 32.0, 16.0, 8.0)
 
-_SOURCES = {"rand": "uniform", "rand_like": "uniform", "randn": "normal", "randn_like": "normal"}
+_UNIT = "unit"
+_SOURCES = {"rand": _UNIT, "rand_like": _UNIT, "randn": "normal", "randn_like": "normal"}
 _FILLS = {"uniform_", "normal_"}
 _AFFINE = frozenset(
     {
@@ -95,7 +90,7 @@ class Provenance(TorchFunctionMode):
     def source(self, tensor: Any) -> str | None:
         """Return the law of a free tensor; None if it has structure or is no float tensor.
 
-        The law is `uniform` on [0, 1), `normal`, or `derived`: an affine function of one of them.
+        The law is `unit` (uniform on [0, 1)), `normal`, or `derived`: an affine function of one.
         """
         entry = self._seen.get(id(tensor))
         if entry is None or not tensor.dtype.is_floating_point or tensor._version != entry[1]:
@@ -184,25 +179,11 @@ def check_repeats(first: Sequence[Any], again: Sequence[Any]) -> None:
         )
 
 
-def fill(tensor: Tensor, profile: str, gen: torch.Generator, scale: float) -> None:
-    """Overwrite a free tensor with values of `profile`; `scale` is that of `large`."""
-    if profile == "normal":
-        tensor.normal_(generator=gen)
-    elif profile == "positive_mean":
-        tensor.uniform_(1, 2, generator=gen)
-    elif profile == "large":
-        tensor.normal_(generator=gen).mul_(scale)
-    elif profile == "integers":
-        tensor.random_(0, 3, generator=gen).sub_(1)
-    else:
-        raise ValueError(f"no values for profile {profile!r}")
-
-
 def refill(tensor: Tensor, law: str, gen: torch.Generator, scale: float) -> bool:
     """Draw new values of a law or a profile in place; False where only `get_inputs` can."""
     if law == "derived":
         return False
-    if law == "uniform":
+    if law == _UNIT:
         tensor.uniform_(generator=gen)
     else:
         fill(tensor, law, gen, scale)

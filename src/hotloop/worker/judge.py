@@ -2,7 +2,7 @@
 
 It speaks frames on stdin and stdout (see `core/wire.py`), so it works behind a pipe or behind ssh.
 `build` requests run on a few threads, everything that touches the GPU on the main thread, one at a
-time. It never imports candidate code and never sees an API key.
+time; a `ping` is answered beside them. It never imports candidate code and never sees an API key.
 """
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any
 
 from hotloop import errors, sandbox
+from hotloop.core.audit import Audit
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
 from hotloop.core.record import from_json, to_json
 from hotloop.core.verdict import Tier
 from hotloop.core.wire import PROTOCOL_VERSION, Request, Response, read_frame, write_frame
 from hotloop.errors import ConfigError, HotloopError, InfraError, SandboxUnavailable
+from hotloop.worker.audit_alone import audit_problem
 from hotloop.worker.builds import Builds, signature_of
 from hotloop.worker.device import check_device, environment, gpu_address
+from hotloop.worker.gpu_probes import probes_of
+from hotloop.worker.gpu_watch import GpuWatch
 from hotloop.worker.memory import release_memory
+from hotloop.worker.other_shapes import Reporter
 from hotloop.worker.profile import Profiler
 from hotloop.worker.session import Session
 from hotloop.worker.verification import CALL_TIMEOUT_S, Verification
@@ -56,6 +61,7 @@ class Judge:
         Raises:
             SandboxUnavailable: this machine cannot give the tier. Its coordinator may be on another
                 one, so that only the judge can know.
+            DeviceLost: the GPU does not work.
         """
         device = params["device"]
         if list(sandbox.Tier).index(self._best_tier) < list(sandbox.Tier).index(params["tier"]):
@@ -67,20 +73,27 @@ class Judge:
         gpu = gpu_address() if device == "cuda" else None
         self._room = Workroom(device, tier=params["tier"], gpu=gpu)
         self._call_timeout_s = params["call_timeout_s"] or CALL_TIMEOUT_S[device]
-        return {"protocol": PROTOCOL_VERSION, "environment": environment(device, params["tier"])}
+        found = environment(device, params["tier"])
+        if gpu is not None:
+            self._room.watch = GpuWatch(gpu.uuid, probes_of(gpu.uuid))
+            found["gpu_shared"] = self._room.watch.begin()
+        uuid = None if gpu is None else gpu.uuid
+        return {"protocol": PROTOCOL_VERSION, "environment": found, "gpu": uuid}
 
     def load(self, params: dict[str, Any]) -> Any:
         """Load a problem and measure its baselines.
 
         `profile`: read hardware counters of every candidate that is faster than `incumbent_ms` and
-        than those before it. Both may be left out.
+        than those before it. `audit`: that of an earlier load, taken over where it still holds. All
+        three may be left out.
         """
         room = self._workroom()
         problem = from_json(Problem, params["problem"])
         if self._session is not None:
             self._session.close()
             self._session = None
-        session = Session(problem, room.device, isolation=room.tier)
+        known = from_json(Audit, params["audit"]) if params.get("audit") else None
+        session = Session(problem, room.device, isolation=room.tier, known=known)
         first = session.nominal.book.draw_of(session.nominal.book.cases[0])
         signature = signature_of(session.init_args, first.inputs, first.state)
         self._builds = Builds(room, signature)
@@ -90,6 +103,11 @@ class Judge:
         self._session = session
         self._ready.set()
         return to_json(session.info)
+
+    def audit(self, params: dict[str, Any]) -> Any:
+        """Audit a problem by itself: nothing is timed, and what is loaded stays loaded."""
+        room = self._workroom()
+        return to_json(audit_problem(from_json(Problem, params["problem"]), room.device))
 
     def build(self, params: dict[str, Any]) -> Any:
         """Compile a candidate ahead; its failure is kept for `verify`."""
@@ -119,6 +137,12 @@ class Judge:
             profiler=self._profiler,
         )
         verdict = verification.run(tier)
+        if tier is Tier.FINAL and verdict.passed:
+            build = self._builds.get(candidate)
+            verdict = Reporter(self._session, self._workroom(), candidate, build).report(verdict)
+        watch = self._workroom().watch
+        if watch is not None:
+            watch.settle(verdict)
         if not (tier is Tier.FAST and verdict.passed):  # a passed one may come back for its final
             self._builds.discard(candidate.id)
         release_memory()
@@ -154,6 +178,7 @@ class Server:
         handlers: dict[str, Callable[[dict[str, Any]], Any]] = {
             "hello": self._judge.hello,
             "load": self._judge.load,
+            "audit": self._judge.audit,
             "verify": self._judge.verify,
         }
         try:
@@ -170,7 +195,9 @@ class Server:
                 request = from_json(Request, frame)
                 if request.method == "shutdown":
                     break
-                if request.method == "build":
+                if request.method == "ping":
+                    self._answer(request, lambda params: None)
+                elif request.method == "build":
                     self._lanes.submit(self._answer, request, self._judge.build)
                 else:
                     self._main.put(request)

@@ -48,6 +48,12 @@ class LoadedProblem:
     """Seed of the captured tensors in timed calls; None: any."""
     fixed_buffers: Buffers = field(default_factory=dict)
     """Tensors captured without `get_buffers`, on the device: the same for every seed."""
+    only_profiles: tuple[str, ...] = ()
+    """Value profiles that are wanted; empty: all that apply."""
+
+    def wants(self, profile: str) -> bool:
+        """Whether cases of a value profile are wanted."""
+        return not self.only_profiles or profile in self.only_profiles
 
 
 def load_problem(

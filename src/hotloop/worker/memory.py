@@ -6,10 +6,13 @@ import os
 
 import torch
 
+from hotloop.core.units import GIB
 from hotloop.errors import ProblemError
 
 SCARCE_FRAC = 0.25
 """Share of the GPU's memory that candidates should find free."""
+FOREIGN_BYTES = 2 * GIB
+"""Beyond our tensors, a context and what is shared with a small candidate take less."""
 
 
 class DoesNotFit(ProblemError):
@@ -21,6 +24,17 @@ def memory_bytes(device: str) -> int:
     if device == "cuda":
         return int(torch.cuda.mem_get_info()[1])
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def device_used_bytes() -> int:
+    """Return the memory in use on the GPU, by whomever; makes a context where there is none."""
+    free, total = torch.cuda.mem_get_info()
+    return int(total - free)
+
+
+def reserved_bytes() -> int:
+    """Return the device memory that this process's tensors and their allocator's cache take."""
+    return int(torch.cuda.memory_reserved())
 
 
 def release_memory() -> None:
@@ -56,10 +70,12 @@ def ran_out(error: BaseException | None) -> bool:
 def describe_memory(device: str) -> str:
     """Return how much of the device is free, in words."""
     if device != "cuda":
-        return f"this machine has {memory_bytes(device) / 2**30:.1f} GiB"
+        return f"this machine has {memory_bytes(device) / GIB:.1f} GiB"
     free, total = torch.cuda.mem_get_info()
     own = torch.cuda.memory_allocated()
-    return (
-        f"{free / 2**30:.1f} of {total / 2**30:.1f} GiB are free, the judge's tensors take "
-        f"{own / 2**30:.1f} GiB"
-    )
+    text = f"{free / GIB:.1f} of {total / GIB:.1f} GiB are free, the judge's tensors take "
+    text += f"{own / GIB:.1f} GiB"
+    other = total - free - reserved_bytes()
+    if other > FOREIGN_BYTES:
+        text += f", its buffers and other programs (see `hotloop doctor`) {other / GIB:.1f} GiB"
+    return text

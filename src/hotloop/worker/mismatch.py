@@ -30,7 +30,7 @@ def describe_mismatch(wrong: Wrong) -> Evidence:
     count = int(details.get("mismatches", wrong.case.mismatches))
     return Evidence(
         kind="nonfinite" if wrong.case.rule == "nonfinite" else "wrong_values",
-        message=_message(wrong.case, wrong.bound, count),
+        message=_finite_words(wrong) or _message(wrong.case, wrong.bound, count),
         details=details,
     )
 
@@ -45,11 +45,23 @@ def _bare(wrong: Wrong) -> dict[str, Any]:
     }
 
 
+def _finite_words(wrong: Wrong) -> str | None:
+    """Return the message of a NaN or Inf on one side alone; None for other rules."""
+    case = wrong.case
+    if case.rule != "nonfinite":
+        return None
+    where = f"{case.output} on {case.profile!r} inputs"
+    if bool(torch.isfinite(wrong.golden[case.worst_index])):
+        return f"{where}: NaN or Inf where the reference is finite, first at {case.worst_index}"
+    return (
+        f"{where}: another value than the reference's NaN or Inf, which has to be the same, first "
+        f"at {case.worst_index}"
+    )
+
+
 def _message(case: CaseResult, bound: Bound, count: int) -> str:
     total = math.prod(bound.shape)
     where = f"{case.output} on {case.profile!r} inputs"
-    if case.rule == "nonfinite":
-        return f"{where}: NaN or Inf where the reference is finite, first at {case.worst_index}"
     if case.rule == "exact":
         return (
             f"{where}: {count} of {total} elements differ; integer-valued inputs must "

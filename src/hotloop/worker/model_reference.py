@@ -19,8 +19,8 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from hotloop.worker import baselines, golden, inputs
-from hotloop.worker.admission import admitted
+from hotloop.worker import baselines, golden, inputs, value_profiles
+from hotloop.worker.admission import admitted, for_final
 from hotloop.worker.attribution import user_code
 from hotloop.worker.census import Census
 from hotloop.worker.degeneracy import degenerate_reasons
@@ -33,11 +33,13 @@ from hotloop.worker.draw import (
     output_specs,
     tensor_spec,
 )
-from hotloop.worker.envelope import BlockedSequential, outlier_reason
+from hotloop.worker.envelope import ORDERS, OtherOrder, outlier_reason, recurrent_parts
 from hotloop.worker.memory import DoesNotFit
 from hotloop.worker.module_runner import ModuleRunner, bind, state_of, tensors_of
 from hotloop.worker.precision import STRICT, applied
+from hotloop.worker.value_profiles import KEEPS_INPUTS, MODEL_PROFILES, RANDOM_PARAMETERS
 
+PROFILES = value_profiles.names(MODEL_PROFILES)
 NOMINAL_SEED = 1
 TF32_FRAC = 2.0**-18
 """Root mean square over the output's own by which results with and without TF32 differ at least:
@@ -57,7 +59,7 @@ class ModelReference(Reference):
         named = self._runner.model.named_parameters()
         self.parameter_names = frozenset(name for name, _ in named)
         self.constant_names = self._constant_names()
-        self.large_scale = inputs.LARGE_SCALES[0]
+        self.large_scale = value_profiles.LARGE_SCALES[0]
         self._compiled: baselines.CompiledModel | None = None
         self._compiles = self.device == "cuda"
         nominal = self.draw(NOMINAL_SEED, "shipped")
@@ -68,41 +70,32 @@ class ModelReference(Reference):
         self._degenerate = degenerate_reasons(self, nominal, outputs)
         del nominal, outputs
         self.profiles, self._exact = admitted(self)
-
-    @classmethod
-    def uncompiled(cls, loaded: Any) -> ModelReference:
-        """Build the reference without the compiled member of its envelope, which takes seconds."""
-        reference = cls(loaded)
-        reference._compiles = False
-        return reference
+        self.final_profiles = for_final(self)
 
     def draw(self, seed: int, profile: str, *, timed: bool = False) -> Draw:
         """Build the parameters and inputs of `seed`; timed draws are no different."""
-        if profile not in inputs.PROFILES:
-            raise ValueError(f"expected a profile of {inputs.PROFILES}, got {profile!r}")
+        if profile not in PROFILES:
+            raise ValueError(f"expected a profile of {PROFILES}, got {profile!r}")
         state = state_of(self._runner.build(seed))
         values, self.sources = self._draw_inputs(seed)
-        draw = Draw(values, state, seed, profile)
-        if profile == "shipped":
-            return draw
         gen = inputs.generator(seed, self.device)
         for value, source in zip(values, self.sources, strict=True):
-            if source is not None:
-                inputs.fill(value, profile, gen, self.large_scale)
-        if profile == "normal":
+            if source is not None and profile not in KEEPS_INPUTS:
+                value_profiles.fill(value, profile, gen, self.large_scale)
+        if profile in RANDOM_PARAMETERS:
             inputs.perturb_constants(state, self.constant_names, gen)
         elif profile == "integers":
             for value in state.values():
                 if value.dtype.is_floating_point:
-                    inputs.fill(value, profile, gen, self.large_scale)
-        return draw
+                    value_profiles.fill(value, profile, gen, self.large_scale)
+        return Draw(values, state, seed, profile)
 
     def redraw_inputs(self, draw: Draw, seed: int) -> None:
         """Refill free inputs in place; call `get_inputs` again only for the others."""
         gen = inputs.generator(seed, self.device)
         structured = []
         for value, source in zip(draw.inputs, self.sources, strict=True):
-            law = source if draw.profile == "shipped" else source and draw.profile
+            law = source and (source if draw.profile in KEEPS_INPUTS else draw.profile)
             refilled = law is not None and inputs.refill(value, law, gen, self.large_scale)
             structured.append(not refilled)
         if any(tensors_of(v) for v, s in zip(draw.inputs, structured, strict=True) if s):
@@ -160,16 +153,18 @@ class ModelReference(Reference):
         return whole
 
     def envelope(self, draw: Draw) -> dict[str, Outputs]:
-        """Return eager, sequential sums, float32 convolutions and the compiled model."""
+        """Return eager, sums in other orders, float32 convolutions and the compiled model."""
         members = {"eager": self.eager(draw)}
-        mode = BlockedSequential()
-        try:
-            with applied(self.precision), sdpa_kernel(SDPBackend.MATH), mode:
-                sums = self._runner.run(draw.state, draw.inputs, draw.seed)
-            if mode.replaced:
-                members["sequential"] = sums
-        except torch.OutOfMemoryError:
-            self.note("envelope member 'sequential' left out: it does not fit in memory")
+        for name, arithmetic in ORDERS.items():
+            mode = OtherOrder(arithmetic)
+            try:
+                parts = recurrent_parts(self.census.names)
+                with applied(self.precision), sdpa_kernel(SDPBackend.MATH), parts, mode:
+                    sums = self._runner.run(draw.state, draw.inputs, draw.seed)
+                if mode.replaced:
+                    members[name] = sums
+            except torch.OutOfMemoryError:
+                self.note(f"envelope member {name!r} left out: it does not fit in memory")
         if self.device == "cuda" and self.census.convolves and self.precision.conv_tf32:
             with applied(STRICT):
                 members["conv_float32"] = self._runner.run(draw.state, draw.inputs, draw.seed)

@@ -8,7 +8,7 @@ replaced.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Setting = int | float | str
@@ -41,6 +41,26 @@ def settable_sizes(source: str, namespace: Mapping[str, Any]) -> dict[str, int]:
         source: text of the problem's file.
         namespace: the executed module.
     """
+    return _whole_numbers(source, namespace, _is_whole_number)
+
+
+def stated_sizes(source: str, namespace: Mapping[str, Any]) -> dict[str, int]:
+    """Return the constants of `settable_sizes` and those like `1024 * 2`, without other names."""
+    return _whole_numbers(source, namespace, _is_arithmetic)
+
+
+def _is_whole_number(value: ast.expr | None) -> bool:
+    return isinstance(value, ast.Constant) and type(value.value) is int
+
+
+def _is_arithmetic(value: ast.expr | None) -> bool:
+    allowed = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
+    return value is not None and all(isinstance(node, allowed) for node in ast.walk(value))
+
+
+def _whole_numbers(
+    source: str, namespace: Mapping[str, Any], is_wanted: Callable[[ast.expr | None], bool]
+) -> dict[str, int]:
     found: dict[str, int] = {}
     for statement in ast.parse(source).body:
         if isinstance(statement, ast.AnnAssign):
@@ -51,7 +71,7 @@ def settable_sizes(source: str, namespace: Mapping[str, Any]) -> dict[str, int]:
             continue
         for target, value in pairs:
             name = target.id if isinstance(target, ast.Name) else ""
-            if isinstance(value, ast.Constant) and type(value.value) is int:
+            if is_wanted(value):
                 now = namespace.get(name)
                 found |= {name: now} if type(now) is int else {}
     return found

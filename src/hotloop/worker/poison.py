@@ -3,7 +3,7 @@
 Between calls every free block of torch's caching allocator is filled with a 16-bit pattern that is
 NaN in float16, bfloat16, float32 and float64 alike, and an unlikely integer. A candidate that
 returns memory which it did not write returns NaN. Runs in the candidate, outside timed spans, in
-every phase alike.
+every phase alike. On a CPU torch itself fills what it hands out.
 
 Not covered: memory that the candidate holds on to, frees and takes again within one call, or takes
 past torch's allocator, and what the pool grows by during a call. Fresh inputs for every call and
@@ -32,6 +32,16 @@ def fill(tensor: torch.Tensor) -> None:
         tensor.fill_(torch.iinfo(tensor.dtype).max - 5)
 
 
+def fill_new_memory() -> None:
+    """Let torch fill what it hands out on a CPU with NaN: fresh pages of the system are zeros.
+
+    For the rest of this process. Operations without a deterministic form only warn.
+    """
+    # The public setter imports the compiler first: two seconds a process.
+    torch._C._set_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+
+
 def reserve(n_bytes: int) -> None:
     """Grow the allocator's pool by one free block of `n_bytes`, so that first calls meet poison."""
     try:
@@ -42,8 +52,8 @@ def reserve(n_bytes: int) -> None:
     del block
 
 
-def fill_free_blocks() -> int:
-    """Poison every free block of the caching allocator; return the bytes filled.
+def fill_free_blocks(pattern: int = PATTERN_16) -> int:
+    """Fill every free block of the caching allocator, with poison; return the bytes filled.
 
     The device must be idle. Uses the allocator's own snapshot for addresses and sizes.
     """
@@ -53,7 +63,7 @@ def fill_free_blocks() -> int:
         for block in segment["blocks"]:
             size = block["size"]
             if block["state"] == "inactive":
-                cudriver.memset_d16(block.get("address", address), PATTERN_16, size)
+                cudriver.memset_d16(block.get("address", address), pattern, size)
                 filled += size
             address += size
     return filled

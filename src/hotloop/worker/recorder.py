@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hotloop.worker.launches import Launches
 from hotloop.worker.recording import (
     Buffer,
     Launch,
@@ -47,7 +48,8 @@ class UnreplayableError(Exception):
 class Recorder:
     """Wrap Triton's launchers; between `start` and `finish`, note every launch."""
 
-    def __init__(self) -> None:
+    def __init__(self, launches: Launches | None = None) -> None:
+        self.seen = launches or Launches()
         self._cubin_of: dict[int, str] = {}  # function handle -> cubin hash
         self._cubins: dict[str, bytes] = {}
         self._tables = TableWriter()
@@ -226,9 +228,14 @@ class _Launcher:
         return iter(getattr(self.metadata, "tensordesc_meta", None) or ())
 
     def __call__(self, x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> None:
-        if self.recorder.recording:
-            self.recorder.note(self, (x, y, z), stream, function, rest[_FIELDS_BEFORE_ARGS:])
-        self.inner(x, y, z, stream, function, *rest)
+        recorder = self.recorder
+        if recorder.recording:
+            recorder.note(self, (x, y, z), stream, function, rest[_FIELDS_BEFORE_ARGS:])
+        if not recorder.seen.watching:
+            self.inner(x, y, z, stream, function, *rest)
+            return
+        arguments = rest[_FIELDS_BEFORE_ARGS:]
+        recorder.seen.run(arguments, lambda: self.inner(x, y, z, stream, function, *rest))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)

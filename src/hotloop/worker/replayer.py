@@ -15,6 +15,7 @@ from typing import Any
 
 from hotloop.worker import cudriver as cu
 from hotloop.worker.recording import Launch, Literal, Parameter, Pointer, Recording, TensorMap
+from hotloop.worker.symbol_scan import refuse_managed
 from hotloop.worker.tables import PIECE_BYTES
 
 _DEFAULT_SHARED_BYTES = 48 * 1024  # more must be asked for (CUDA programming guide)
@@ -146,6 +147,7 @@ class Replayer:
 
 
 def _load(code: bytes) -> c_void_p:
+    refuse_managed(code)
     module = c_void_p()
     cu.call("cuModuleLoadData", byref(module), code)
     return module

@@ -8,28 +8,26 @@ from __future__ import annotations
 
 import gc
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from hotloop.core.problem import Problem, ProblemInfo, ProblemKind, Role, Workload
+from hotloop.core.audit import Audit
+from hotloop.core.problem import Problem, ProblemInfo, ProblemKind, Role
 from hotloop.errors import HotloopError, ProblemError
-from hotloop.worker.board import Board
-from hotloop.worker.cases import CaseBook, cache_budget_bytes
+from hotloop.worker.audit import audit, audit_key, cases_of
+from hotloop.worker.cases import CaseBook
 from hotloop.worker.device import environment, peaks
-from hotloop.worker.load import load_problem
+from hotloop.worker.fresh_books import fresh_books
 from hotloop.worker.memory import release_memory
-from hotloop.worker.module_host import flatten_outputs
-from hotloop.worker.reference import Draw, Reference, build_reference
+from hotloop.worker.other_views import OtherViews
+from hotloop.worker.reference import Draw, Reference
 from hotloop.worker.timed import TimedInputs, make_clock_once, secret_seed
 from hotloop.worker.trace import trace_attention, trace_model
+from hotloop.worker.view import Shape, WorkloadView, log_step
 
-SEEDS = 3
-"""Secret seeds of the first profile; every other profile gets one."""
 BASELINE_SAMPLES = 15
 BASELINE_SECONDS = 0.5
 KEPT_AT_FINAL_BYTES = 4 << 30
@@ -37,86 +35,33 @@ KEPT_AT_FINAL_BYTES = 4 << 30
 SEARCH_BASELINES = ("eager", "compile", "flex", "flex_max_autotune", "sdpa_flash", "cudnn")
 
 
-@dataclass(slots=True)
-class WorkloadView:
-    """One workload of the problem: its reference, cases and arena."""
-
-    workload: Workload
-    reference: Reference
-    book: CaseBook
-    board: Board
-
-    @classmethod
-    def build(
-        cls,
-        problem: Problem,
-        workload: Workload,
-        device: str,
-        *,
-        free_others: Callable[[], None] = lambda: None,
-    ) -> WorkloadView:
-        """Load the problem at one workload and compute its cases.
-
-        Args:
-            problem: what to load.
-            workload: its sizes.
-            device: `cuda` or `cpu`.
-            free_others: frees the cases of other workloads; called where memory runs out.
-
-        Raises:
-            ProblemError: the reference is broken, or its inputs do not fit on the device.
-        """
-        start = time.monotonic()
-        loaded = load_problem(problem, device=device, settings=workload.settings)
-        reference = build_reference(loaded)
-        log_step("reference", start)
-        book = CaseBook(reference, workload.name, free_others=free_others)
-        fill_book(book)
-        draw = book.draw_of(book.cases[0])
-        outputs = flatten_outputs(reference.eager(draw))
-        release_memory()  # the board's memory does not come from torch's cache
-        try:
-            board = Board.build(reference, draw, outputs)
-        except MemoryError as exc:
-            raise ProblemError(f"the inputs do not fit on the device: {exc}") from exc
-        return cls(workload, reference, book, board)
-
-
-def log_step(what: str, start: float) -> None:
-    """Say on standard error (the judge's log) how long a step of the set-up took."""
-    print(f"hotloop judge: {what}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
-
-
-def fill_book(book: CaseBook) -> None:
-    """Add one case a profile and `SEEDS` for the first, which must work.
-
-    Raises:
-        ProblemError: the first profile is broken.
-    """
-    reference = book.reference
-    left = cache_budget_bytes(reference.loaded.device)
-    first, *others = reference.profiles
-    for profile in [first] * SEEDS + list(others):
-        left -= book.add(profile, secret_seed(), cache_bytes=left)
-
-
 class Session:
     """Everything a judge knows about one problem."""
 
-    def __init__(self, problem: Problem, device: str, *, isolation: str, tracing: bool = True):
+    def __init__(
+        self,
+        problem: Problem,
+        device: str,
+        *,
+        isolation: str,
+        tracing: bool = True,
+        known: Audit | None = None,
+    ) -> None:
         start = time.monotonic()
         self.problem = problem
         self.device = device
         self.isolation = isolation
         nominal = next(w for w in problem.workloads if w.role is Role.NOMINAL)
-        self.nominal = WorkloadView.build(problem, nominal, device)
+        self.nominal = WorkloadView.build(problem, Shape(workload=nominal), device)
         log_step("reference, goldens and envelope", start)
-        self.others = [w for w in problem.workloads if w.role is not Role.NOMINAL]
-        self._other_views: dict[str, WorkloadView] = {}
+        self._others = OtherViews(problem, self.nominal, device, self.forget_cases)
+        self._others.deciding(held_out=False)
         self.timed: TimedInputs | None = None
         self.baselines: dict[str, Callable[[], Any]] = {}
         self.baselines_ms: dict[str, float] = {}
         self.missing_baselines: dict[str, str] = {}
+        key = audit_key(problem.id, environment(device, isolation))
+        self.audit = audit(self.reference, cases_of(self._books()), key=key, known=known)
         if device == "cuda":
             self._prepare_timing()
         self.info = self._describe(time.monotonic() - start, tracing=tracing)
@@ -132,17 +77,20 @@ class Session:
         return tuple(self.reference.loaded.init_args or ())
 
     def views(self, *, held_out: bool) -> list[WorkloadView]:
-        """Return the workloads to check: boundary ones, and held-out ones at the final tier."""
-        wanted = [w for w in self.others if held_out or w.role is not Role.HELD_OUT]
-        for workload in wanted:
-            if workload.name not in self._other_views:
-                self._other_views[workload.name] = WorkloadView.build(
-                    self.problem, workload, self.device, free_others=self.forget_cases
-                )
-        return [self._other_views[w.name] for w in wanted]
+        """Return the shapes besides the problem's own that a candidate must be right on."""
+        return self._others.deciding(held_out=held_out)
+
+    def reported_views(self) -> Iterator[WorkloadView]:
+        """Yield shapes on which being wrong is reported and decides nothing."""
+        return self._others.reported()
+
+    def _books(self) -> Iterator[CaseBook]:
+        yield self.nominal.book
+        for view in self.views(held_out=False):  # asked only if a fake passed all before
+            yield view.book
 
     def fresh_books(self, view: WorkloadView) -> Iterator[CaseBook]:
-        """Yield a book of one case, with a seed that no evaluation saw, for each known case.
+        """Yield the books of the final tier: each of one case, with a seed that nobody saw.
 
         A case is gone before the next one is drawn, and large known cases before the first.
 
@@ -153,11 +101,7 @@ class Session:
         each golden kept its terms (`golden.compact`).
         """
         self.forget_large_cases()
-        for known in view.book:
-            book = CaseBook(view.reference, view.workload.name, free_others=self.forget_cases)
-            book.add_like(known, secret_seed())
-            yield book
-            book.forget()
+        yield from fresh_books(view, self.forget_cases, whole=view is self.nominal)
 
     def forget_large_cases(self) -> None:
         """Keep no cases where they take much; later checks draw them again from their seeds."""
@@ -171,7 +115,7 @@ class Session:
             view.book.forget()
 
     def _views(self) -> list[WorkloadView]:
-        return [self.nominal, *self._other_views.values()]
+        return [self.nominal, *self._others.built()]
 
     def close(self) -> None:
         """Free the buffers and all inputs; only after every candidate is gone."""
@@ -180,7 +124,7 @@ class Session:
             view.board.arena.close()
         self.timed = None
         self.baselines.clear()
-        self._other_views.clear()
+        self._others.clear()
         gc.collect()  # compiled baselines refer to themselves
         release_memory()
 
@@ -231,7 +175,6 @@ class Session:
             with torch.device(self.device):
                 model = loaded.model_class(*self.init_args)
             graph = trace_model(loaded, model, draw.inputs)
-        degenerate = self.reference.degenerate()
         return ProblemInfo(
             problem_id=self.problem.id,
             device=self.device,
@@ -242,9 +185,16 @@ class Session:
             attention=attention,
             flops=self.reference.flops,
             io_bytes=self.reference.io_bytes,
-            rankable=not degenerate,
+            rankable=self.audit.rankable,
             notes=tuple(
-                dict.fromkeys((*degenerate, *self.reference.notes, *self.nominal.book.notes))
+                dict.fromkeys(
+                    (
+                        *self.audit.reasons,
+                        *self.reference.notes,
+                        *self.nominal.book.notes,
+                        *self._others.notes,
+                    )
+                )
             ),
             baselines_ms=dict(self.baselines_ms),
             missing_baselines=dict(self.missing_baselines),
@@ -253,6 +203,8 @@ class Session:
             eager_tf32=self._eager_tf32(),
             setup_s=setup_s,
             environment=environment(self.device, self.isolation),
+            envelope=tuple(self.nominal.book.members),
+            audit=self.audit,
         )
 
 

@@ -163,7 +163,9 @@ def _resized(reference: Reference, sizes: Sizes) -> Reference | None:
         return reference.resized(loaded)
     if encode_args(loaded.init_args) != encode_args(reference.loaded.init_args):
         return None
-    return ModelReference.uncompiled(loaded)
+    smaller = ModelReference(loaded)
+    smaller.skip_compiled()
+    return smaller
 
 
 def _passes(

@@ -11,15 +11,9 @@ from typing import Any
 
 from hotloop.core.candidate import Candidate
 from hotloop.core.units import tflops
-from hotloop.core.verdict import (
-    Correctness,
-    Performance,
-    Stage,
-    Status,
-    Tier,
-    Verdict,
-)
+from hotloop.core.verdict import Correctness, Performance, Stage, Status, Tier, Verdict
 from hotloop.worker.builds import Build, Builds
+from hotloop.worker.conduct import check_conduct
 from hotloop.worker.correctness import CorrectnessStage
 from hotloop.worker.device import confirm_device, peaks
 from hotloop.worker.diagnosis import workload_of
@@ -37,12 +31,12 @@ from hotloop.worker.performance import (
 )
 from hotloop.worker.profile import Profiler
 from hotloop.worker.profile_ncu import Counters
-from hotloop.worker.session import Session, WorkloadView
+from hotloop.worker.session import Session
+from hotloop.worker.view import WorkloadView
 from hotloop.worker.workroom import Workroom
 
 CALL_TIMEOUT_S = {"cuda": 30.0, "cpu": 300.0}
 """One call. Interpreted kernels on a CPU are some 10,000 times slower."""
-
 
 _MAY_BE_THE_DEVICE = (Status.RUNTIME_ERROR, Status.TIMEOUT)
 """A GPU that is gone looks like this from a candidate's process."""
@@ -108,28 +102,32 @@ class Verification:
             raise self._build.failure
 
     def _judge(self, tier: Tier) -> Verdict:
-        session = self._session
-        final = tier is Tier.FINAL
-        if final:
-            session.forget_large_cases()
-        for view in (*session.views(held_out=final), session.nominal):
-            evaluation = self._start(view)
-            lacked = None
-            try:
-                self._check(view, evaluation, final=final)
-                if view is session.nominal and session.device == "cuda":
+        if tier is Tier.FINAL:
+            self._session.forget_large_cases()
+        return self._climb(self._session.nominal, tier)
+
+    def _climb(self, view: WorkloadView, tier: Tier) -> Verdict:
+        """Check one workload; after the problem's own sizes the others, while its process waits."""
+        session, final = self._session, tier is Tier.FINAL
+        evaluation = self._start(view)
+        lacked = None
+        try:
+            self._check(view, evaluation, final=final)
+            if view is session.nominal:
+                for other in session.views(held_out=final):
+                    self._climb(other, tier)
+                if session.device == "cuda":
                     return self._time(evaluation, tier)
-            except Exception as exc:  # noqa: BLE001  the candidate may hold the memory
-                if not ran_out(exc):
-                    raise
-                lacked = str(exc).split("\n")[0][:300]
-            finally:
-                evaluation.close()
-            if lacked is not None:  # out of the handler: its frames hold what was evaluated
-                raise hoarded(session, view, lacked)
-        return self._verdict(
-            tier, Status.PASSED, Stage.CORRECTNESS, "correct on every checked input"
-        )
+        except Exception as exc:  # noqa: BLE001  the candidate may hold the memory
+            if not ran_out(exc):
+                raise
+            lacked = str(exc).split("\n")[0][:300]
+        finally:
+            evaluation.close()
+        if lacked is not None:  # out of the handler: its frames hold what was evaluated
+            raise hoarded(session, view, lacked)
+        text = "correct on every checked input"
+        return self._verdict(tier, Status.PASSED, Stage.CORRECTNESS, text)
 
     def _start(self, view: WorkloadView) -> Evaluation:
         assert self._build is not None
@@ -147,7 +145,7 @@ class Verification:
             evaluation.load(tuple(view.reference.loaded.init_args or ()))
         except Failed as failed:
             evaluation.close()
-            where = workload_of(self._session.problem, view.workload.name)
+            where = workload_of(view.reference.loaded.problem, view.workload.name)
             raise failed.on({"workload": where}) from None
         except DoesNotFit as exc:  # drawing the inputs; nothing of the candidate has run
             evaluation.close()
@@ -160,11 +158,12 @@ class Verification:
 
     def _check(self, view: WorkloadView, evaluation: Evaluation, *, final: bool) -> None:
         start = time.monotonic()
-        stage = CorrectnessStage(evaluation)
+        stage = CorrectnessStage(evaluation, final=final)
         books = self._session.fresh_books(view) if final else iter((view.book,))
         self._checks += [f"correctness:{view.workload.name}", "inputs_unmodified", "repeats"]
         try:
             stage.run(books, self._call_timeout_s)
+            check_conduct(evaluation, view.book, self._call_timeout_s)
         except Failed as failed:
             if final or stage.wrong is None:
                 raise

@@ -9,26 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from hotloop import sandbox
+from hotloop.errors import InfraError
 from hotloop.worker.children import Child
 from hotloop.worker.forking import Zygote
-
-UNPRIVILEGED_UID = 60001
-"""First of a range that no distribution assigns (between login users and `nobody`); one a GPU."""
-
-CANDIDATE_LIMITS = sandbox.Limits(
-    data_bytes=64 << 30, processes=512, file_bytes=4 << 30, open_files=4096, cpu_s=None
-)
-"""RLIMIT_DATA that torch, CUDA and Triton survive: docs/decisions/001."""
-LANE_LIMITS = sandbox.Limits(
-    data_bytes=16 << 30, processes=128, file_bytes=1 << 30, open_files=1024, cpu_s=300
-)
+from hotloop.worker.gpu_watch import GpuWatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +35,31 @@ class Workroom:
     """Makes folders and children for one judge."""
 
     def __init__(self, device: str, *, tier: str, gpu: GpuAddress | None) -> None:
+        """Start the zygotes and, while they import, attack the cages that their children will get.
+
+        Raises:
+            SandboxUnavailable: an attack on a cage succeeded; nothing may be run here.
+            InfraError: there is no temporary folder, or the attacks gave no answer.
+        """
         self.device = device
         self.tier = tier
         self._gpu = gpu
-        minor = gpu.minor if gpu is not None else 0
-        self._uid = UNPRIVILEGED_UID + minor if os.geteuid() == 0 else None
-        self._root = Path(tempfile.mkdtemp(prefix="hotloop-"))
-        self._root.chmod(0o711)  # children pass through, only the judge lists
+        self._minor = gpu.minor if gpu is not None else None
+        self._root = _make_root()
         self._numbers = itertools.count(1)
+        self.watch: GpuWatch | None = None
+        """Told of every child that may use the GPU; None on `cpu`."""
         self._seed = self._root / "seed"
         self._seed.mkdir(mode=0o700)
         self._runs = Zygote(interpret=device == "cpu", folder=self._seed)
         builds = Zygote(interpret=False, folder=self._seed) if device == "cpu" else self._runs
         self._builds = builds
+        try:
+            scratch = self._root / "attacked"
+            sandbox.require_sound(self.candidate_cage(scratch), self.lane_cage(scratch))
+        except BaseException:
+            self.close()
+            raise
 
     def folder(self, name: str) -> Path:
         """Make an empty folder for one candidate; the cage makes its user the owner."""
@@ -71,26 +73,24 @@ class Workroom:
 
     def start_candidate(self, folder: Path, arena_fd: int | None) -> Child:
         """Fork a candidate process that may use the GPU."""
-        return Child(
-            self._runs,
-            "candidate",
-            self.candidate_cage(folder),
-            env=self.environment(folder),
-            arena_fd=arena_fd,
-        )
+        return self._on_gpu("candidate", folder, arena_fd)
 
     def start_replay(self, folder: Path) -> Child:
         """Fork a process that replays recorded launches on the GPU."""
-        return Child(
-            self._runs, "replay", self.candidate_cage(folder), env=self.environment(folder)
-        )
+        return self._on_gpu("replay", folder, None)
+
+    def _on_gpu(self, role: str, folder: Path, arena_fd: int | None) -> Child:
+        cage, env = self.candidate_cage(folder), self.environment(folder)
+        child = Child(self._runs, role, cage, env=env, arena_fd=arena_fd)
+        if self.watch is not None:
+            self.watch.started(child)
+        return child
 
     def start_lane(self, folder: Path) -> Child:
         """Fork a compile lane: no GPU."""
-        spec = self._cage(folder, gpu=None, limits=LANE_LIMITS)
         env = self.environment(folder)
         env.pop("TRITON_INTERPRET", None)  # a lane compiles
-        return Child(self._builds, "lane", spec, env=env)
+        return Child(self._builds, "lane", self.lane_cage(folder), env=env)
 
     def discard(self, folder: Path) -> None:
         """Remove a candidate's folder; only after its processes are dead."""
@@ -105,8 +105,11 @@ class Workroom:
 
     def candidate_cage(self, folder: Path) -> sandbox.CageSpec:
         """Return the cage of a process that may use the GPU."""
-        minor = self._gpu.minor if self._gpu is not None else None
-        return self._cage(folder, gpu=minor, limits=CANDIDATE_LIMITS)
+        return sandbox.candidate_cage(self.tier, str(folder), gpu=self._minor)
+
+    def lane_cage(self, folder: Path) -> sandbox.CageSpec:
+        """Return the cage of a compile lane."""
+        return sandbox.lane_cage(self.tier, str(folder), owner=self._minor)
 
     def environment(self, folder: Path) -> dict[str, str]:
         """Return the environment of a child in `folder`."""
@@ -117,19 +120,17 @@ class Workroom:
             env["CUDA_VISIBLE_DEVICES"] = self._gpu.uuid
         return env
 
-    def _cage(self, folder: Path, *, gpu: int | None, limits: sandbox.Limits) -> sandbox.CageSpec:
-        # Packages named by PYTHONPATH, never the current folder: the problem may lie there.
-        packages = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
-        paths = sandbox.default_paths(gpu, extra_read=[os.path.abspath(p) for p in packages])
-        return sandbox.CageSpec(
-            tier=sandbox.Tier(self.tier),
-            work_dir=str(folder),
-            read_paths=paths.read,
-            write_paths=paths.write,
-            gpu=gpu,
-            drop_uid=self._uid,
-            limits=limits,
-        )
+
+def _make_root() -> Path:
+    try:
+        root = Path(tempfile.mkdtemp(prefix="hotloop-"))
+        root.chmod(0o711)  # children pass through, only the judge lists
+    except OSError as exc:
+        raise InfraError(
+            f"expected room for the folders of candidates, the system answered: {exc}; free some "
+            "space, or set TMPDIR to a folder on a local disk that can be written"
+        ) from exc
+    return root
 
 
 def _remove(folder: Path) -> None:

@@ -38,6 +38,7 @@ def main() -> None:
     threads = threading.active_count()
     channel.send({"ready": True, "threads": threads, "kernel_threads": _kernel_threads()})
     _serve(channel)
+    os._exit(0)  # torch and triton have nothing to save, and take long to be torn down
 
 
 def _import_heavy(interpret: bool) -> None:

@@ -1,0 +1,147 @@
+"""What a candidate's text may not contain, and why: tables for the static rules.
+
+Only what no honest kernel needs. Reasons are shown to whoever wrote the candidate.
+"""
+
+from __future__ import annotations
+
+BANNED_MODULES = {
+    name: "a kernel needs no access to the process or the system"
+    for name in (
+        "ctypes", "cffi", "gc", "inspect", "threading", "_thread", "multiprocessing", "subprocess",
+        "socket", "signal", "concurrent", "asyncio", "pickle", "marshal", "mmap", "resource",
+        "sysconfig", "importlib", "pkgutil", "cuda", "cupy", "numba", "pynvml", "hotloop",
+        "atexit", "bdb", "builtins", "dbm", "faulthandler", "fcntl", "http", "pdb", "pty",
+        "requests", "runpy", "shelve", "sqlite3", "ssl", "traceback", "urllib", "zipimport",
+    )
+}  # fmt: skip
+
+BANNED_ATTRIBUTES = {
+    "sys._getframe": "frames are not for kernels",
+    "sys._current_frames": "frames are not for kernels",
+    "sys.settrace": "frames are not for kernels",
+    "sys.setprofile": "frames are not for kernels",
+    "sys.modules": "other modules are not for kernels",
+    "os.fork": "no processes", "os.system": "no processes", "os.popen": "no processes",
+    "os.execv": "no processes", "os.execve": "no processes", "os.posix_spawn": "no processes",
+    "os.environ": "the environment is the harness's",
+    "torch.cuda.Event": "timing is the verifier's",
+    "torch.cuda.Stream": "work must be on the current stream",
+    "torch.cuda.stream": "work must be on the current stream",
+    "torch.cuda.ExternalStream": "work must be on the current stream",
+    "torch.cuda.set_stream": "work must be on the current stream",
+    "torch.Stream": "work must be on the current stream",
+    "torch.Event": "timing is the verifier's",
+    "torch.cuda.make_graphed_callables": "a graph replays old addresses",
+    "torch.cuda.CUDAPluggableAllocator": "memory comes from torch's own allocator",
+    "torch.cuda.change_current_allocator": "memory comes from torch's own allocator",
+    "torch.cuda.cudart": "the device is the verifier's",
+    "torch.cuda.CUDAGraph": "a graph replays old addresses",
+    "torch.cuda.graph": "a graph replays old addresses",
+    "torch.cuda.graphs": "a graph replays old addresses",
+    "torch.compile": "the compiler's kernels are the baseline",
+    "torch._dynamo": "the compiler's kernels are the baseline",
+    "torch._inductor": "the compiler's kernels are the baseline",
+    "torch.multiprocessing": "no processes",
+    "torch.jit.script": "the compiler's kernels are the baseline",
+    "torch.jit.trace": "the compiler's kernels are the baseline",
+    "torch._C": "torch's internals are not for kernels",
+    "torch._subclasses": "outputs are plain tensors",
+    "torch.overrides": "outputs are plain tensors",
+    "torch.utils._python_dispatch": "outputs are plain tensors",
+    "torch.hub": "no files",
+    "torch.load": "no files",
+    "torch.save": "no files",
+    "torch.utils.data": "no processes",
+    "triton.runtime.interpreter": "the interpreter is the verifier's",
+    "torch.distributed": "multicast can take every GPU of the host down",
+}  # fmt: skip
+
+BANNED_IDENTIFIERS = {
+    "cudaMallocManaged": "managed memory can take the GPU down",
+    "cuMemAllocManaged": "managed memory can take the GPU down",
+    "cudaMemPrefetchAsync": "managed memory can take the GPU down",
+    "cuMemPrefetchAsync": "managed memory can take the GPU down",
+    "cudaMemAdvise": "managed memory can take the GPU down",
+    "cuMemAdvise": "managed memory can take the GPU down",
+    "__managed__": "managed memory can take the GPU down",
+    "cuMulticastCreate": "multicast can take every GPU of the host down",
+    "cuMulticastBindMem": "multicast can take every GPU of the host down",
+    "cuMulticastBindAddr": "multicast can take every GPU of the host down",
+    "cuMulticastAddDevice": "multicast can take every GPU of the host down",
+    "multimem": "multicast can take every GPU of the host down",
+    "cudaDeviceReset": "the device is the verifier's",
+    "cudaDeviceSetLimit": "device limits are the verifier's",
+    "cuCtxSetLimit": "device limits are the verifier's",
+    "cudaCtxResetPersistingL2Cache": "the L2 policy is the verifier's",
+    "cudaStreamSetAttribute": "the L2 policy is the verifier's",
+    "cudaStreamCreate": "work must be on the current stream",
+    "cudaStreamCreateWithFlags": "work must be on the current stream",
+    "cudaGraphLaunch": "a graph replays old addresses",
+    "cudaStreamCreateWithPriority": "work must be on the current stream",
+    "cuStreamCreate": "work must be on the current stream",
+    "cuStreamCreateWithPriority": "work must be on the current stream",
+    "getStreamFromPool": "work must be on the current stream",
+    "getStreamFromExternal": "work must be on the current stream",
+    "cudaStreamBeginCapture": "a graph replays old addresses",
+    "cuStreamBeginCapture": "a graph replays old addresses",
+    "cudaGraphCreate": "a graph replays old addresses",
+    "cudaGraphInstantiate": "a graph replays old addresses",
+    "cuGraphLaunch": "a graph replays old addresses",
+    "cudaLaunchHostFunc": "work must be on the device, in the call itself",
+    "cuLaunchHostFunc": "work must be on the device, in the call itself",
+    "cudaStreamAddCallback": "work must be on the device, in the call itself",
+    "cudaIpcOpenMemHandle": "memory of other processes is not for kernels",
+    "cuIpcOpenMemHandle": "memory of other processes is not for kernels",
+    "cuMemImportFromShareableHandle": "memory of other processes is not for kernels",
+    "pthread_create": "no threads",
+    "dlopen": "symbols are not looked up by name",
+    "dlsym": "symbols are not looked up by name",
+    "cuGetProcAddress": "symbols are not looked up by name",
+    "cudaGetDriverEntryPoint": "symbols are not looked up by name",
+    "ptrace": "no processes",
+    "cudaEventElapsedTime": "timing is the verifier's",
+    "nvmlDeviceSetGpuLockedClocks": "GPU settings are the operator's",
+}
+
+BANNED_HEADERS = {
+    "thread": "no threads", "future": "no threads", "pthread.h": "no threads",
+    "dlfcn.h": "symbols are not looked up by name", "unistd.h": "no processes",
+    "sys/mman.h": "no processes", "sys/ptrace.h": "no processes", "sys/socket.h": "no files",
+    "fstream": "no files", "filesystem": "no files",
+}  # fmt: skip
+
+BANNED_STD = {
+    "thread": "no threads", "jthread": "no threads", "async": "no threads",
+    "system": "no processes", "ifstream": "no files", "ofstream": "no files",
+    "fstream": "no files",
+}  # fmt: skip
+"""Names of C++'s standard library; without `std::` they may be a kernel's own."""
+
+BANNED_MEMBERS = {
+    name: "frames are not for kernels"
+    for name in (
+        "__traceback__", "tb_frame", "f_back", "f_locals", "f_globals", "gi_frame", "cr_frame",
+        "ag_frame", "__globals__", "__closure__", "__subclasses__", "__builtins__",
+    )
+} | {
+    name: "outputs are plain tensors"
+    for name in (
+        "__torch_function__", "__torch_dispatch__", "_make_subclass", "_make_wrapper_subclass",
+        "as_subclass",
+    )
+}  # fmt: skip
+"""Attributes of whatever object."""
+
+SETTINGS = ("torch.backends",)
+"""Modules whose attributes are settings that an honest file may write."""
+
+BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__", "globals", "open"})
+
+LIBRARY_CALLS = frozenset({
+    "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "tensordot", "linear", "bilinear",
+    "mv", "addmv", "addbmm", "addr", "chain_matmul", "multi_dot",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+    "softmax", "log_softmax", "layer_norm", "scaled_dot_product_attention", "flex_attention",
+    "multi_head_attention_forward",
+})  # fmt: skip

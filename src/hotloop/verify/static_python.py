@@ -1,0 +1,237 @@
+"""The static rules for Python, on the syntax tree with names followed to what they stand for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from hotloop.core.problem import Policy
+from hotloop.core.python_source import Unparsable, parse_python
+from hotloop.verify.static_cuda import check_cuda, check_identifiers, is_cpp
+from hotloop.verify.static_finding import Finding
+from hotloop.verify.static_names import (
+    BANNED_ATTRIBUTES,
+    BANNED_CALLS,
+    BANNED_MEMBERS,
+    BANNED_MODULES,
+    LIBRARY_CALLS,
+    SETTINGS,
+)
+from hotloop.verify.static_scope import Scope, dotted, text_of
+
+_PATCHERS = frozenset({"setattr", "delattr"})
+_TENSORS = frozenset({"torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter"})
+_SUPPRESSORS = frozenset({"contextlib.suppress"})
+
+
+def check_python(text: str, policy: Policy) -> Iterator[Finding]:
+    """Yield the broken rules of a Python source; none where it does not parse."""
+    try:
+        tree = parse_python(text)
+    except Unparsable as exc:
+        yield Finding("unreadable", f"{exc}; write it flatter", 1)
+        return
+    except SyntaxError:
+        return
+    yield from check_identifiers(text)
+    scope = Scope(tree)
+    kernels = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and _is_jit(n)}
+    for node in ast.walk(tree):
+        yield from _imports(node)
+        yield from _names(node, scope)
+        yield from _patches(node, scope)
+        yield from _texts(node)
+        yield from _subclasses(node, scope)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from _fallbacks(node, kernels, scope)
+    yield from _model(tree, scope)
+    yield from _launches(tree, kernels)
+    if policy.library_calls == "none":
+        yield from _library_calls(tree, kernels, scope)
+
+
+def _imports(node: ast.AST) -> Iterator[Finding]:
+    names: list[str] = []
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        names = [node.module or "."] if node.level == 0 else ["."]
+        names += [f"{node.module}.{alias.name}" for alias in node.names]
+    for name in names:
+        reason = BANNED_MODULES.get(name.split(".")[0]) or _reason_against(name)
+        if reason:
+            line = getattr(node, "lineno", None)
+            yield Finding("banned_import", f"`import {name}` is not allowed: {reason}", line)
+
+
+def _reason_against(name: str) -> str | None:
+    """Return why a name, or the module that it lies in, is banned."""
+    parts = name.split(".")
+    prefixes = (".".join(parts[:n]) for n in range(1, len(parts) + 1))
+    return next((BANNED_ATTRIBUTES[p] for p in prefixes if p in BANNED_ATTRIBUTES), None)
+
+
+def _names(node: ast.AST, scope: Scope) -> Iterator[Finding]:
+    if isinstance(node, ast.Attribute):
+        reason = BANNED_MEMBERS.get(node.attr)
+        if reason:
+            yield Finding("banned_name", f"`.{node.attr}` is not allowed: {reason}", node.lineno)
+    if isinstance(node, ast.Call) and dotted(node.func) in BANNED_CALLS:
+        text = f"`{dotted(node.func)}()` is not allowed in a kernel file"
+        yield Finding("banned_name", text, node.lineno)
+    if isinstance(node, (ast.Attribute, ast.Call)):
+        name = scope.resolve(node)
+        reason = _reason_against(name) or BANNED_MEMBERS.get(name.rpartition(".")[2])
+        if reason and name:
+            yield Finding("banned_name", f"`{name}` is not allowed: {reason}", node.lineno)
+
+
+def _patches(node: ast.AST, scope: Scope) -> Iterator[Finding]:
+    targets: list[ast.expr] = []
+    if isinstance(node, (ast.Assign, ast.Delete)):
+        targets = list(node.targets)
+    elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.For)):
+        targets = [node.target]
+    elif isinstance(node, ast.Call) and dotted(node.func) in _PATCHERS and node.args:
+        targets = [ast.Attribute(node.args[0], "?", ast.Store())]
+    for target in targets:
+        owner = _owner(target)
+        if owner is None or not scope.is_imported(owner):
+            continue
+        name = scope.resolve(owner)
+        if not name.startswith(SETTINGS):
+            text = f"attributes of `{name}` are not the candidate's to change"
+            yield Finding("patching", text, getattr(node, "lineno", None))
+
+
+def _owner(target: ast.expr) -> ast.expr | None:
+    """Return the object whose attribute a target sets, also through `vars` and `__dict__`."""
+    if isinstance(target, ast.Attribute):
+        return target.value
+    if not isinstance(target, ast.Subscript):
+        return None
+    table = target.value
+    if isinstance(table, ast.Call) and dotted(table.func) == "vars" and table.args:
+        return table.args[0]
+    if isinstance(table, ast.Attribute) and table.attr == "__dict__":
+        return table.value
+    return None
+
+
+def _texts(node: ast.AST) -> Iterator[Finding]:
+    """Look into literals that hold C++, also where they are put together by `+`."""
+    text = text_of(node)
+    if text is None or not is_cpp(text):
+        return
+    for finding in check_cuda(text):
+        line = getattr(node, "lineno", 1) + (finding.line or 1) - 1
+        yield Finding(finding.rule, finding.message, line)
+
+
+def _subclasses(node: ast.AST, scope: Scope) -> Iterator[Finding]:
+    text = "outputs are plain tensors: no subclass of a tensor, no class made by `type(...)`"
+    if isinstance(node, ast.ClassDef):
+        if any(scope.resolve(base) in _TENSORS for base in node.bases):
+            yield Finding("subclass", text, node.lineno)
+    elif isinstance(node, ast.Call) and dotted(node.func) == "type" and len(node.args) > 1:
+        yield Finding("subclass", text, node.lineno)
+
+
+def _fallbacks(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, kernels: set[str], scope: Scope
+) -> Iterator[Finding]:
+    """Refuse a handler around a launch: a kernel that fails must fail."""
+    for node in ast.walk(function):
+        if isinstance(node, (ast.Try, ast.TryStar)) and node.handlers:
+            guarded: list[ast.stmt] = node.body
+        elif isinstance(node, ast.With) and any(
+            scope.resolve(getattr(i.context_expr, "func", i.context_expr)) in _SUPPRESSORS
+            for i in node.items
+        ):
+            guarded = node.body
+        else:
+            continue
+        inside = (n for statement in guarded for n in ast.walk(statement))
+        if any(_launched(n) in kernels for n in inside):
+            text = "no handler around a launch: a kernel that fails must fail, not fall back"
+            yield Finding("try_except", text, node.lineno)
+
+
+def _model(tree: ast.Module, scope: Scope) -> Iterator[Finding]:
+    models = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "ModelNew"]
+    if not models:
+        yield Finding("no_kernel", "expected a class `ModelNew(torch.nn.Module)`, found none")
+    for model in models:
+        for base in model.bases:
+            name = scope.resolve(base)
+            known = name in ("torch.nn.Module", "torch.nn.modules.Module")
+            if not known and not (scope.has_star and name == "Module"):
+                text = f"`ModelNew({dotted(base)})`: derive from torch.nn.Module, not the reference"
+                yield Finding("inheritance", text, model.lineno)
+        for node in ast.walk(model):
+            if isinstance(node, (ast.Try, ast.TryStar)) and node.handlers:
+                yield Finding(
+                    "try_except",
+                    "no `try` in ModelNew: a kernel that fails must fail, not fall back",
+                    node.lineno,
+                )
+
+
+def _launches(tree: ast.Module, kernels: set[str]) -> Iterator[Finding]:
+    if any(_is_extension(dotted(n.func)) for n in ast.walk(tree) if isinstance(n, ast.Call)):
+        return  # its kernels are in CUDA C++
+    launched = {_launched(n) for n in ast.walk(tree)}
+    if not kernels:
+        yield Finding("no_kernel", "expected at least one `@triton.jit` kernel, found none")
+    elif not kernels & launched:
+        yield Finding(
+            "no_kernel", "no `@triton.jit` kernel is launched; expected `kernel[grid](...)`"
+        )
+
+
+def _launched(node: ast.AST) -> str:
+    """Return the name of the kernel that a call launches, empty where it launches none."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+        return dotted(node.func.value).split(".")[-1]
+    return ""
+
+
+def _is_extension(call: str) -> bool:
+    """Whether a call builds CUDA C++ (`tl.load` does not)."""
+    return call == "load" or call.endswith(("load_inline", "cpp_extension.load"))
+
+
+def _library_calls(tree: ast.Module, kernels: set[str], scope: Scope) -> Iterator[Finding]:
+    for node in _outside_kernels(tree, kernels):
+        name = ""
+        if isinstance(node, ast.Call):
+            called = node.func
+            name = (scope.resolve(called) or dotted(called)).split(".")[-1]
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            name = "@"
+        elif isinstance(node, ast.ImportFrom):
+            name = next((a.name for a in node.names if a.name in LIBRARY_CALLS), "")
+        if name == "@" or name in LIBRARY_CALLS:
+            yield Finding(
+                "library_call",
+                f"`{name}`: this problem allows no library call in place of the kernel",
+                getattr(node, "lineno", None),
+            )
+
+
+def _outside_kernels(tree: ast.Module, kernels: set[str]) -> Iterator[ast.AST]:
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef) and node.name in kernels:
+            continue
+        yield node
+        pending.extend(ast.iter_child_nodes(node))
+
+
+def _is_jit(function: ast.FunctionDef) -> bool:
+    for decorator in function.decorator_list:
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if dotted(target).split(".")[-1] == "jit":
+            return True
+    return False
