@@ -20,7 +20,7 @@ FOREIGN = re.compile(
     "|".join(
         (
             r"/(?:wor" + r"k|far" + r"m)/",
-            r"[.]libr" + r"ary\b",
+            r"(?<!\w)[.]libr" + r"ary\b",
             r"\bC" + r"EO\b",
             r"index" + r"-url",
             r"registry" + r"=http",
@@ -88,7 +88,13 @@ def test_the_project_speaks_of_itself_alone():
 
 @pytest.mark.parametrize(
     ("text", "is_foreign"),
-    [("/wor" + "k/main", True), ("a network/path", False), ("Sha" + "red memory", False)],
+    [
+        ("/wor" + "k/main", True),
+        ("see .libr" + "ary/x", True),
+        ("a network/path", False),
+        ("Sha" + "red memory", False),
+        ("torch.libr" + "ary.Library", False),
+    ],
 )
 def test_the_word_list_bites_and_spares_plain_words(text, is_foreign):
     assert bool(FOREIGN.search(text)) is is_foreign

@@ -131,6 +131,18 @@ def test_the_library_is_asked_and_a_lost_gpu_hides_no_other(machine: Path) -> No
     assert (gpu.uuid, gpu.used_bytes, gpu.processes[0].used_bytes) == (UUID, 7 << 30, None)
 
 
+def test_processes_that_are_kept_secret_hide_no_gpu(machine: Path) -> None:
+    refuses = "nvmlDeviceGetComputeRunningProcesses(handle): raise NVMLError('no permission')"
+    text = LIBRARY.replace(
+        "nvmlDeviceGetComputeRunningProcesses(handle): return [Process]", refuses
+    )
+    (machine / "pynvml.py").write_text(text.format(init="pass"))
+    found = read_gpus(command=POLL)
+    assert not isinstance(found, NoReading), found
+    assert (found[0].used_bytes, found[0].processes) == (7 << 30, ())
+    assert found[0].used_beside(77) is None
+
+
 def test_the_tool_is_asked_where_the_library_fails(machine: Path) -> None:
     with_library(machine, "raise NVMLError('no driver')")
     with_tool(machine, TOOL)

@@ -5,11 +5,16 @@ import torch
 from audited import audited, trial
 from problem_files import forward, model
 
-from hotloop.core.audit import TrialState
+from hotloop.core.audit import Audit, TrialState
+from hotloop.core.record import from_json, to_json
 from hotloop.errors import ProblemError
+from hotloop.worker.audit import audit, cases_of
+from hotloop.worker.cases import CaseBook
+from hotloop.worker.degeneracy import spread_frac
 from hotloop.worker.memory import DoesNotFit
 from hotloop.worker.reference import build_reference
 from hotloop.worker.soundness import check_room
+from hotloop.worker.view import fill_book
 
 CAUGHT = TrialState.CAUGHT
 STATEFUL = """
@@ -101,6 +106,39 @@ def test_buffers_that_forward_writes_are_reported_and_reach_no_other_call():
     assert not draw.state["steps"].any(), "the draw keeps what it was drawn with"
     quiet = audited(model(COUNTER.replace("        self.steps += 1\n", "")))
     assert not any("writes into" in text for text in quiet.findings)
+
+
+def test_infinities_of_the_references_own_are_no_part_of_the_spread():
+    found = audited(forward("torch.where(x < 0.3, -float('inf'), x * 2)", "torch.rand(16, 16)"))
+    assert 0.1 < found.spread_frac["output0"] < 0.5
+    assert from_json(Audit, to_json(found)) == found, "it crosses to the coordinator"
+    finite = torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)
+    spread = spread_frac((finite, torch.cat((finite, torch.tensor([-torch.inf, torch.nan])))))
+    assert spread["output0"] == spread["output1"]
+    assert spread["output0"] == pytest.approx(float(finite.std(correction=0)) / 7**0.5)
+    same = torch.full((9,), 3.0, dtype=torch.float64)
+    assert spread_frac((same, 0 * same, same / 0)) == {"output0": 0.0}
+
+
+@pytest.mark.parametrize("fits_alone", [True, False])
+def test_a_case_without_room_is_looked_at_alone_or_said_to_be_left_out(monkeypatch, fits_alone):
+    reference = build_reference(forward("x * 2", "torch.rand(16, 16)"))
+    book = CaseBook(reference, "nominal")
+    fill_book(book)
+    eager = reference.eager
+
+    def scarce(draw):
+        if book.kept_bytes() or not fits_alone:
+            raise torch.OutOfMemoryError("no room")
+        return eager(draw)
+
+    monkeypatch.setattr(reference, "eager", scarce)
+    found = audit(reference, cases_of([book]), key="k")
+    if fits_alone:
+        assert trial(found, "zeros").state is CAUGHT
+    else:
+        assert {t.state for t in found.trials} == {TrialState.SKIPPED}
+        assert all("does not fit in memory" in t.why for t in found.trials)
 
 
 def test_more_than_half_of_the_memory_is_refused():

@@ -3,6 +3,7 @@
 import os
 import socket
 import struct
+import threading
 import time
 
 import pytest
@@ -102,3 +103,37 @@ def test_descriptors_beside_what_is_no_frame_are_closed(pair, body):
         ours.receive(0.1)
     assert os.read(read_end, 1) == b""  # nobody holds the writing end any more
     os.close(read_end)
+
+
+@pytest.mark.parametrize("size", [10, 3_000_000])
+def test_a_socket_that_somebody_made_non_blocking_waits_all_the_same(size):
+    ours, theirs = Channel.pair()
+    other = Channel(theirs)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(other.receive()[0]))
+    try:
+        for channel in (ours, other):
+            os.set_blocking(channel.sock.fileno(), False)
+        reader.start()
+        time.sleep(0.05)  # it waits, and nothing is there
+        ours.send({"text": "x" * size})
+        reader.join(10)
+        assert got == [{"text": "x" * size}]
+        with pytest.raises(ChannelTimeout):
+            ours.receive(0.05)
+        other.close()
+        with pytest.raises(ChannelClosed, match="is gone"):
+            ours.send({"text": "x"})
+    finally:
+        ours.close()
+        other.close()
+
+
+def test_a_non_blocking_end_that_nobody_reads_from_ends_in_time_too():
+    ours, theirs = Channel.pair(send_s=1)
+    os.set_blocking(ours.sock.fileno(), False)
+    start = time.monotonic()
+    with theirs, pytest.raises(ChannelClosed, match="took nothing"):
+        ours.send({"text": "x" * 3_000_000})
+    assert 0.9 < time.monotonic() - start < 5
+    ours.close()

@@ -7,9 +7,14 @@ import pytest
 import torch
 
 from hotloop.worker import copy_out, poison
+from hotloop.worker.cases import Case
 from hotloop.worker.claims import MalformedAnswer, Observed
-from hotloop.worker.conduct import _refused, _with_one_changed
+from hotloop.worker.compare import make_bound
+from hotloop.worker.conduct import _refused
+from hotloop.worker.known_case import Known
 from hotloop.worker.launches import Launches
+from hotloop.worker.one_element import with_one_changed
+from hotloop.worker.reference import Draw
 from hotloop.worker.state_guard import StateGuard
 
 SEEN = {
@@ -53,7 +58,8 @@ def test_a_watcher_sees_the_tensors_before_and_after():
         ("none", set(), {"mm": 3, "sum": 100, "exp": 100}, None),
         ("anchored", {"mm"}, {"mm": 100, "max_pool2d_with_indices": 100}, None),
         ("anchored", {"_softmax"}, {"_softmax": 100}, "_softmax"),
-        ("anchored", {"_softmax"}, {"_softmax": 10, "sum": 100, "mul": 100}, None),
+        ("anchored", {"_softmax"}, {"_softmax": 10, "sum": 100}, "sum"),
+        ("anchored", {"_softmax"}, {"_softmax": 10, "sum": 49, "zeros": 100}, None),
     ],
 )
 def test_operations_beside_a_kernel(policy, census, operations, refused):
@@ -63,7 +69,7 @@ def test_operations_beside_a_kernel(policy, census, operations, refused):
 @pytest.mark.parametrize("shape", [(8, 48), (1000,), (3, 5, 7)])
 def test_one_element_is_changed_within_the_range_of_the_others(shape):
     x = torch.rand(shape)
-    changed = _with_one_changed(x)
+    changed = with_one_changed(x)
     place = (changed != x).flatten().nonzero().tolist()
     assert len(place) == 1
     assert place[0][0] % 2 == 1 or x.numel() % 2  # odd, in memory order
@@ -74,9 +80,9 @@ def test_one_element_is_changed_within_the_range_of_the_others(shape):
 
 def test_layout_stays_and_integers_are_left_alone():
     x = torch.rand(20, 12).t()
-    assert _with_one_changed(x).stride() == x.stride()
+    assert with_one_changed(x).stride() == x.stride()
     whole = torch.arange(100)
-    assert _with_one_changed(whole) is whole
+    assert with_one_changed(whole) is whole
 
 
 def test_threads_and_patches_are_told(monkeypatch):
@@ -121,3 +127,42 @@ def test_what_is_no_observation_is_refused(spoilt):
     assert Observed.read(SEEN).launches == 1
     with pytest.raises(MalformedAnswer):
         Observed.read({**SEEN, **spoilt})
+
+
+def known(golden, *inputs):
+    """Return a case whose limits follow from float32 results of these inputs."""
+    draw = Draw(inputs, {}, 0, "normal")
+    eager = golden.float()
+    bound = make_bound(golden, [eager], eager.dtype, exact=False)
+    return Known(None, Case("nominal", "normal", 0, (bound,)), draw, (golden,)), [eager]
+
+
+@pytest.mark.parametrize(
+    ("golden", "plain"),
+    [
+        (lambda x: torch.zeros_like(x), True),
+        (lambda x: torch.full_like(x, 3.0), True),
+        (lambda x: x.abs(), True),  # of positive values: a copy
+        (lambda x: x * 2, False),
+        (lambda x: x.t().contiguous(), False),
+        (lambda x: x.sum(dim=1), False),
+    ],
+)
+def test_results_that_need_no_arithmetic_are_plain(golden, plain):
+    x = torch.rand(6, 8) + 0.5
+    case, outputs = known(golden(x.double()), x)
+    assert case.is_plain(outputs) == plain
+
+
+def test_a_result_is_right_within_its_limits_only():
+    x = torch.rand(6, 8)
+    case, outputs = known(x.double() * 2, x)
+    assert case.is_right(outputs)
+    assert not case.is_right([outputs[0] * 1.01])
+    assert case.largest == 48
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.int32, torch.bool])
+def test_types_without_a_small_step_are_left_alone(dtype):
+    x = torch.rand(4, 8).to(dtype)
+    assert with_one_changed(x) is x

@@ -7,6 +7,8 @@ import torch
 from problem_files import forward, model
 
 from hotloop.problems.kernelbench import load_kernelbench
+from hotloop.worker.cases import CaseBook
+from hotloop.worker.known_case import Known
 from hotloop.worker.reference import build_reference
 from hotloop.worker.ties import only_ties, tie_laws
 
@@ -67,6 +69,38 @@ def test_indices_of_the_largest_may_change_places_but_not_occur_twice():
     assert not only_ties(reference, draw, 0, twice, golden)
     swapped = golden[:, [1, 0, 2]]
     assert not only_ties(reference, draw, 0, swapped, golden)
+
+
+@pytest.mark.parametrize(
+    ("body", "open_ties"),
+    [
+        ("torch.sort(x, dim=1)[1]", True),
+        ("torch.argsort(x, dim=1)", True),
+        ("torch.sort(x, dim=1, stable=False)[1]", True),
+        ("torch.sort(x, dim=1, stable=True)[1]", False),
+        ("torch.argsort(x, dim=1, stable=True)", False),
+    ],
+)
+def test_a_stable_sort_promises_an_order_and_any_other_does_not(body, open_ties):
+    reference = build_reference(forward(body, "torch.rand(2, 6, 9)"))
+    draw = tied(reference)
+    draw.inputs[0][:] = 1.0
+    golden = reference.golden(draw)[0]
+    assert only_ties(reference, draw, 0, golden.flip(1), golden) == open_ties
+    assert not only_ties(reference, draw, 0, golden * 0, golden)
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_the_look_at_conduct_leaves_ties_open_too(shift):
+    reference = build_reference(forward("torch.argmax(x, dim=1)", "torch.rand(2, 6, 9)"))
+    draw = tied(reference)
+    goldens = reference.golden(draw)
+    book = CaseBook(reference, "nominal")
+    book.add_draw(draw)
+    last = last_extremum(draw.inputs[0], 1, torch.argmax)
+    assert not torch.equal(last, goldens[0])
+    known = Known(reference, book.cases[0], draw, goldens)
+    assert known.is_right([(last + shift) % 6]) == (shift == 0)
 
 
 def test_an_index_into_what_forward_has_computed_stays_exact():

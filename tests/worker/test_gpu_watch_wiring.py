@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 import scaled_rows
 
-from hotloop.core.gpu_reading import GpuReading
+from hotloop.core.gpu_reading import GpuProcess, GpuReading
 from hotloop.core.record import from_json, to_json
 from hotloop.core.verdict import Status, Tier, Verdict
 from hotloop.errors import DeviceLost
@@ -23,7 +24,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
 HANGS = scaled_rows.triton(scaled_rows.forward("while True: pass"))
 RAISES = scaled_rows.triton(scaled_rows.forward("raise ValueError('no')"))
-IDLE = GpuReading(uuid="GPU-1", name="fake", driver="1", total_bytes=8 << 30, used_bytes=0)
+OURS = GpuProcess(pid=os.getpid(), used_bytes=0)
+IDLE = GpuReading(
+    uuid="GPU-1", name="fake", driver="1", total_bytes=8 << 30, used_bytes=0, processes=(OURS,)
+)
 
 
 @dataclass

@@ -2,9 +2,12 @@
 
 import pytest
 import torch
+from torch import library as operators
 
+from hotloop.worker import fingerprint
+from hotloop.worker.census import WHOLE_LAYERS
 from hotloop.worker.fingerprint import Fingerprint
-from hotloop.worker.library_calls import LibraryCalls
+from hotloop.worker.library_calls import MAX_LAUNCHES, LibraryCalls
 
 X = torch.randn(6, 40, generator=torch.Generator().manual_seed(0))
 SHARED = range(X.data_ptr(), X.data_ptr() + X.numel() * 4)  # as the judge's memory is
@@ -35,6 +38,11 @@ def double_by_a_kernel(calls, source):
     target = torch.empty_like(source)
     launch(calls, [source, target], lambda: torch.mul(source, 2, out=target))
     return target
+
+
+def in_inference_mode(calls, x):
+    with torch.inference_mode():
+        return torch.softmax(x, -1)
 
 
 LIBRARY = {
@@ -70,6 +78,12 @@ KERNEL = {
 def test_what_torch_computed_is_told(way):
     answers, _ = watched(LIBRARY[way])
     assert ("_softmax", 0) in answers
+
+
+def test_inference_mode_hides_no_layer():
+    answers, operations = watched(in_inference_mode)
+    assert [i for _, i in answers] == [0]
+    assert operations & WHOLE_LAYERS
 
 
 @pytest.mark.parametrize("way", KERNEL)
@@ -138,3 +152,90 @@ def test_constants_are_nobodys_answer():
 def test_fingerprints_of_other_types(dtype):
     values = X > 0 if dtype is torch.bool else (X * 10).to(dtype)
     assert Fingerprint.of(values).is_like(Fingerprint.of(values.clone()))
+
+
+def test_an_output_written_through_a_table_of_addresses_is_a_kernels():
+    y = torch.empty_like(X)
+    for table, expected in ((torch.tensor([y.data_ptr()]), True), (torch.tensor([3, 4]), False)):
+        calls = LibraryCalls([X], SHARED)
+        with calls:
+            launch(calls, [X, table], lambda: torch.mul(X, 2, out=y))
+        assert calls.is_from_kernels(y) == expected
+
+
+def test_an_operator_of_the_candidates_own_is_no_operation_of_torch():
+    calls = LibraryCalls([X], SHARED)
+
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return double_by_a_kernel(calls, x)
+
+    def hidden(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x, -1)
+
+    def hidden_and_copied(x: torch.Tensor) -> torch.Tensor:
+        return copy_by_a_kernel(calls, torch.softmax(x, -1))
+
+    own = vars(operators)["Library"]("hotloop_test", "FRAGMENT")
+    for function in (doubled, hidden, hidden_and_copied):
+        own.define(f"{function.__name__}(Tensor x) -> Tensor")
+        own.impl(function.__name__, function, "CPU")
+    with calls:
+        by_kernel = torch.ops.hotloop_test.doubled(X)
+    assert calls.is_from_kernels(by_kernel)
+    assert calls.answers([by_kernel]) == []
+    for operator in (torch.ops.hotloop_test.hidden, torch.ops.hotloop_test.hidden_and_copied):
+        with calls:
+            by_torch = operator(X)
+        assert calls.answers([by_torch]) == [("softmax", 0)]
+
+
+@pytest.mark.slow  # torch imports its compiler for it
+def test_a_python_operator_without_a_device_is_looked_into():
+    calls = LibraryCalls([X], SHARED)
+    anywhere = operators.custom_op(
+        "hotloop_test::anywhere",
+        lambda x: double_by_a_kernel(calls, x),
+        mutates_args=(),
+        schema="(Tensor x) -> Tensor",
+    )
+    with calls:
+        output = anywhere(X)
+    assert torch.equal(output, X * 2)
+    assert calls.is_from_kernels(output)
+    assert calls.answers([output]) == []
+
+
+def test_sparse_tensors_end_no_watch():
+    def forward(calls, x):
+        return double_by_a_kernel(calls, x.to_sparse().to_dense())
+
+    answers, _ = watched(forward)
+    assert answers == []
+
+
+def test_many_launches_are_not_all_looked_at_and_count_as_work():
+    def forward(calls, x):
+        for _ in range(MAX_LAUNCHES + 1):
+            y = torch.empty_like(x)
+            launch(calls, [x, y], lambda y=y: y.copy_(x))
+        return torch.softmax(y, -1)
+
+    assert watched(forward)[0] == []  # the last copy may have been work
+    assert watched(LIBRARY["copied before"])[0] == [("_softmax", 0)]
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_fingerprints_are_the_same_in_pieces(monkeypatch, piece):
+    x = torch.randn(5, 6, 7)
+    cases = [x, x.permute(2, 0, 1), x[:, ::2], x[:, :1], x[None].expand(3, 5, 6, 7), x[0, 0, 0]]
+    whole = [Fingerprint.of(t) for t in cases]
+    monkeypatch.setattr(fingerprint, "PIECE", piece)
+    assert [Fingerprint.of(t) for t in cases] == whole
+    assert Fingerprint.of(cases[4]).is_like(Fingerprint.of(cases[4].contiguous()))
+    assert Fingerprint.of(cases[1]).is_like(Fingerprint.of(cases[1].contiguous()))
+
+
+def test_what_cannot_be_read_is_like_nothing():
+    sparse = X.to_sparse()
+    assert Fingerprint.of(sparse) != Fingerprint.of(sparse)
+    assert not Fingerprint.of(sparse).is_like(Fingerprint.of(sparse))

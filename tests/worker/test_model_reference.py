@@ -43,7 +43,7 @@ def test_drawing_leaves_the_global_generator_alone():
 def test_values_of_each_profile():
     reference = build_reference(forward("x @ y", "torch.rand(64, 64)", "torch.rand(64, 64)"))
     x = {p: reference.draw(3, p).inputs[0] for p in reference.profiles}
-    assert set(x) == {"shipped", "normal", "positive_mean", "large", "integers"}
+    assert set(x) == {"shipped", "normal", "positive_mean", "negative", "large", "integers"}
     assert 0 <= float(x["shipped"].min()) < float(x["shipped"].max()) < 1
     assert float(x["normal"].min()) < -1
     assert 1 <= float(x["positive_mean"].min()) < float(x["positive_mean"].max()) <= 2

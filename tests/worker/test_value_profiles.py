@@ -91,6 +91,10 @@ MISTAKES = {
         ("x.amin(-1)", "torch.rand(64, 64)"),
         of_x(lambda x: x.amin(-1).clamp(max=1)),  # the minimum begins at 1 instead of inf
     ),
+    "negative": (
+        ("x.amax(-1)", "torch.rand(64, 64)"),
+        of_x(lambda x: x.amax(-1).clamp(min=0)),  # the maximum begins at 0 instead of -inf
+    ),
     "large": (("torch.softmax(x, -1)", "torch.rand(8, 256)"), softmax_from(0)),
     "integers": (
         ("x @ y", "torch.rand(64, 256)", "torch.rand(256, 64)"),

@@ -11,7 +11,7 @@ from hotloop.worker.arena import Arena, Layout, Offset
 from hotloop.worker.boundary_sizes import HELD_OUT_FRAC
 from hotloop.worker.diagnosis import workload_of
 from hotloop.worker.fresh_books import FINAL_SEEDS
-from hotloop.worker.other_views import FAST_SHAPES
+from hotloop.worker.other_views import BUILD_S, FAST_SHAPES
 from hotloop.worker.session import Session
 from hotloop.worker.value_profiles import MODEL_PROFILES, names
 
@@ -150,6 +150,19 @@ def test_a_fast_check_has_as_many_cases_as_it_had(nominal, generic):
     assert len(nominal.nominal.book.cases) == 6
     made = [v for v in generic.views(held_out=False) if "made" in v.workload.name]
     assert [len(v.book.cases) for v in made] == [2] * FAST_SHAPES
+
+
+@pytest.mark.parametrize(("slow", "left"), [("boundary", "held_out"), ("held_out", "boundary")])
+def test_shapes_of_one_role_take_no_time_from_those_of_the_other(slow, left):
+    session = session_of("generic")
+    session._others._spent_s[Role(slow)] = 2 * BUILD_S
+    try:
+        made = [v.workload for v in session.views(held_out=True) if "made" in v.workload.name]
+        kept = FAST_SHAPES if slow == "boundary" else 0  # made before, for the fast tier
+        assert sum(w.role == slow for w in made) == kept
+        assert sum(w.role == left for w in made) >= 3
+    finally:
+        session.close()
 
 
 def test_a_problem_without_sizes_says_so_once():

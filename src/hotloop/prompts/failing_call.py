@@ -15,6 +15,7 @@ PROFILES = {
     "shipped": "the problem's own inputs",
     "normal": "normally distributed inputs",
     "positive_mean": "inputs that are all positive, so that sums grow",
+    "negative": "inputs that are all negative, so that no maximum is 0 or more",
     "large": "inputs of large magnitude",
     "integers": "inputs that are small whole numbers",
     "needles": "inputs where a few far keys carry the result",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +87,7 @@ class LocalVerifier:
         if log_path is not None:
             self._log = log_path.open("ab")
         self._judge: JudgeProcess | None = None
+        self._swap = threading.Lock()
         self._problem: Problem | None = None
         self.known_audit: Audit | None = None
         """Of the last problem loaded, or of an earlier run: it is not made again where it holds."""
@@ -245,16 +247,19 @@ class LocalVerifier:
         except (ToolMissing, SandboxUnavailable):
             raise  # an answer: the judge and what it loaded are fit for the next
         except DeviceLost as exc:
-            self._drop()
+            self._drop(judge)
             raise self.gpus.leave(exc) from exc
         except InfraError:
-            if method != "build" and self._judge is judge:  # another may have followed it
-                self._drop()
+            if method != "build":
+                self._drop(judge)
             raise
 
-    def _drop(self) -> None:
+    def _drop(self, only: JudgeProcess | None = None) -> None:
         # A judge that died, hung or lost its GPU is replaced by the next `verify` or `load`.
-        judge, self._judge = self._judge, None
+        with self._swap:
+            if only is not None and self._judge is not only:
+                return  # another thread dropped it, and another judge may have followed
+            judge, self._judge = self._judge, None
         if judge is not None:
             judge.kill()
 

@@ -75,7 +75,7 @@ def applicable(reference: ModelReference) -> tuple[str, ...]:
     if not any(free):
         reference.note("only the file's own inputs are used: they have a structure to be kept")
         return ("shipped", "normal") if reference.constant_names else ("shipped",)
-    profiles = ("shipped", "normal", "positive_mean", "large")
+    profiles = ("shipped", "normal", "positive_mean", "negative", "large")
     return (*profiles, "integers") if reference.census.multilinear and all(free) else profiles
 
 

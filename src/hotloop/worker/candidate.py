@@ -93,7 +93,8 @@ class CandidateHost(Host):
             torch.cuda.synchronize()
             # Zeros are indices that exist: poison, taken for one, would end the CUDA context of a
             # forward that goes on with what its kernels, left out here, should have found.
-            poison.fill_free_blocks(0 if message["step"] == "ghost" else poison.PATTERN_16)
+            patterns = {"ghost": 0, "watch": poison.OTHER_16}
+            poison.fill_free_blocks(patterns.get(message["step"], poison.PATTERN_16))
             torch.cuda.synchronize()
         start, size = self.arena.bytes.data_ptr(), self.arena.bytes.numel()
         outputs, seen = self._observation.run(

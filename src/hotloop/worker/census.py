@@ -51,6 +51,7 @@ NO_ARITHMETIC = MOVES | frozenset(
         "record_stream", "repeat", "repeat_interleave", "resize", "roll", "scalar_tensor",
         "set", "set_data", "split_with_sizes", "swapaxes", "unfold", "unsafe_split", "view_as",
         "zero", "zeros", "zeros_like",
+        "expand_as", "flatten", "hstack", "tile", "to", "type_as", "unflatten", "vstack",
     }
 )  # fmt: skip
 """Operations that move values or make constants, by names without a trailing underscore."""
@@ -69,9 +70,26 @@ WHOLE_LAYERS = frozenset(
         "gru", "logcumsumexp", "logsumexp", "lstm", "max_pool2d_with_indices",
         "max_pool3d_with_indices", "mkldnn_rnn_layer", "native_batch_norm", "native_group_norm",
         "native_layer_norm", "scaled_dot_product_attention", "sort", "topk",
+        # Names of composite operations: in inference mode they are seen whole.
+        "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+        "batch_norm", "group_norm", "instance_norm", "layer_norm", "log_softmax", "max_pool1d",
+        "max_pool2d", "max_pool3d", "rms_norm", "softmax",
     }
 )  # fmt: skip
 """Operations, each of which is a whole kernel that a problem may ask for."""
+ARITHMETIC = frozenset(
+    {
+        "abs", "add", "addcdiv", "addcmul", "amax", "amin", "aminmax", "argmax", "argmin", "clamp",
+        "clamp_max", "clamp_min", "cos", "cosh", "div", "elu", "erf", "erfc", "exp", "exp2",
+        "expm1", "gelu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
+        "linalg_vector_norm", "log", "log10", "log1p", "log2", "log_sigmoid_forward", "max",
+        "maximum", "mean", "min", "minimum", "mish", "mul", "neg", "norm", "pow", "prod",
+        "reciprocal", "relu", "rsqrt", "rsub", "sigmoid", "sign", "silu", "sin", "sinh",
+        "softplus", "sqrt", "square", "std", "sub", "sum", "tan", "tanh", "threshold", "var",
+        "var_mean", "where",
+    }
+)  # fmt: skip
+"""Element-wise operations and reductions: the work itself where a problem has no products."""
 LIBRARY_PRODUCTS = (
     PRODUCTS
     | CONVOLUTIONS
@@ -81,6 +99,8 @@ LIBRARY_PRODUCTS = (
             "conv_transpose2d", "einsum", "matmul", "mkldnn_linear", "tensordot", "vdot",
             "_trilinear", "mkldnn_convolution", "thnn_conv2d", "_slow_conv2d_forward", "outer",
             "convolution_overrideable", "miopen_convolution", "_grouped_mm", "slow_conv3d_forward",
+            "chain_matmul", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose3d",
+            "inner", "linalg_multi_dot",
         }
     )
 )  # fmt: skip

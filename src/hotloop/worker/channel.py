@@ -20,7 +20,7 @@ from typing import Any
 MAX_FDS = 8
 MAX_FRAME_BYTES = 16 << 20
 SEND_S = 30
-"""How long `send` waits for an end that does not read, where `Channel.pair` made the socket."""
+"""How long `send` waits for an end that takes nothing, where `Channel.pair` made the socket."""
 
 
 class ChannelClosed(Exception):
@@ -36,18 +36,29 @@ class FrameTooLarge(Exception):  # noqa: N818  the sender's to handle; the chann
 
 
 class Channel:
-    """One end of a framed socket. Not thread-safe."""
+    """One end of a framed socket. Not thread-safe.
 
-    def __init__(self, sock: socket.socket, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    It waits whether or not the socket blocks: that is a property of the open file, which every
+    process that inherited it may change.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        *,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        send_s: float | None = None,
+    ) -> None:
         self.sock = sock
         self._max_frame_bytes = max_frame_bytes
+        self._send_s = send_s
 
     @classmethod
     def pair(cls, send_s: int = SEND_S) -> tuple[Channel, socket.socket]:
         """Return our end and the raw socket to hand to another process."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", send_s, 0))
-        return cls(ours), theirs
+        return cls(ours, send_s=send_s), theirs
 
     def send(self, message: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
         """Send one message, with open descriptors if any.
@@ -61,11 +72,8 @@ class Channel:
             raise FrameTooLarge(f"a message of {len(body)} bytes; at most {self._max_frame_bytes}")
         head = struct.pack(">I", len(body))
         try:
-            if fds:
-                socket.send_fds(self.sock, [head], list(fds))
-            else:
-                self.sock.sendall(head)
-            self.sock.sendall(body)
+            self._write(head, fds)
+            self._write(body)
         except OSError as exc:
             raise ChannelClosed(f"the other end is gone ({exc})") from exc
 
@@ -104,6 +112,23 @@ class Channel:
             self.sock.shutdown(socket.SHUT_RDWR)
         self.sock.close()
 
+    def _write(self, data: bytes, fds: Sequence[int] = ()) -> None:
+        left, riders = memoryview(data), list(fds)
+        began = time.monotonic()
+        while left:
+            try:
+                sent = (
+                    socket.send_fds(self.sock, [left], riders) if riders else self.sock.send(left)
+                )
+            except BlockingIOError:
+                left_s = None if self._send_s is None else began + self._send_s - time.monotonic()
+                if not self._is_ready(select.POLLOUT, left_s):
+                    raise ChannelClosed(
+                        f"the other end took nothing for {self._send_s} s"
+                    ) from None
+                continue
+            left, riders, began = left[sent:], [], time.monotonic()
+
     def _read(self, size: int, deadline: float | None, fds: list[int] | None = None) -> bytes:
         chunks: list[bytes] = []
         missing = size
@@ -115,6 +140,10 @@ class Channel:
                     fds.extend(got)
                 else:
                     chunk = self.sock.recv(min(missing, 1 << 20))
+            except BlockingIOError:
+                if deadline is None:
+                    self._is_ready(select.POLLIN, None)
+                continue
             except OSError as exc:
                 raise ChannelClosed(f"the other end is gone ({exc})") from exc
             if not chunk:
@@ -126,11 +155,16 @@ class Channel:
     def _wait_readable(self, deadline: float | None) -> None:
         if deadline is None:
             return
-        left_s = deadline - time.monotonic()
-        poller = select.poll()
-        poller.register(self.sock, select.POLLIN | select.POLLHUP)
-        if left_s <= 0 or not poller.poll(max(1, int(left_s * 1000))):
+        if not self._is_ready(select.POLLIN, deadline - time.monotonic()):
             raise ChannelTimeout("no answer within the deadline")
+
+    def _is_ready(self, event: int, left_s: float | None) -> bool:
+        """Wait for an event, or for the other end to go; return whether it came in time."""
+        poller = select.poll()
+        poller.register(self.sock, event | select.POLLHUP)
+        if left_s is None:
+            return bool(poller.poll())
+        return left_s > 0 and bool(poller.poll(max(1, int(left_s * 1000))))
 
 
 def _refuse_constant(name: str) -> None:

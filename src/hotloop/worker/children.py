@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hotloop import sandbox
-from hotloop.errors import HotloopError, SandboxUnavailable, WorkerDied
+from hotloop.errors import HotloopError, SandboxUnavailable, WorkerDied, WorkerTimeout
 from hotloop.worker.channel import Channel, ChannelClosed, ChannelTimeout, FrameTooLarge
 from hotloop.worker.forking import FORK_S, Exit, Zygote
 
@@ -108,6 +108,7 @@ class Child:
 
         Raises:
             WorkerDied: the zygote ended; the first call only.
+            WorkerTimeout: the child is dead and the zygote says nothing; the first call only.
         """
         if self._closed:
             return self._exit
@@ -119,7 +120,8 @@ class Child:
             if self._exit is None:
                 raise WorkerDied("the zygote ended while a child was running; start again")
         except queue.Empty:
-            self._exit = None
+            if has_died:  # no matter of the GPU: the zygote is slow or stuck
+                raise WorkerTimeout("the zygote does not say how a child ended") from None
         finally:
             self.output.drain()
             os.close(self._output_fd)

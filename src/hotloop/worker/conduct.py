@@ -7,86 +7,115 @@ Four more calls on one case (`observation.py` serves them):
              follow the inputs; no output comes from a kernel, or torch alone computed one; an
              operation that the policy does not allow; threads, processes, patched functions
     recopy   the first call's outputs again: changed   -> calls share an output buffer
-    ghost    no kernel runs: all outputs still right   -> kernels do not do the work
+    ghost    no kernel runs: all outputs still right   -> kernels do not do the work; where it
+             fails instead, forward needed what kernels write, and that is an answer, too
 
 Values are judged by the gate, in the judge's own buffers. What is said of launches, operations and
 threads is the candidate's process's claim: it catches what is plain, and a replay of the recorded
 launches (final tier, `cuda`) settles it. Not covered: launches of C++ extensions (no `hold`, no
-`ghost`); candidates in `.cu` files, which have no code around their kernels.
+`ghost`); candidates in `.cu` files, which have no code around their kernels. What a guard cannot
+tell here is left open and noted, and never counts against a candidate.
 """
 
 from __future__ import annotations
 
-import random
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from hotloop.core.verdict import Evidence, Stage, Status
+from hotloop.errors import InfraError
 from hotloop.sandbox.processes import descendants
 from hotloop.worker import claims
 from hotloop.worker.cases import Case, CaseBook
-from hotloop.worker.census import LIBRARY_PRODUCTS, PRODUCTS, WHOLE_LAYERS
-from hotloop.worker.compare import gate, reseeded
+from hotloop.worker.census import ARITHMETIC, LIBRARY_PRODUCTS, PRODUCTS, WHOLE_LAYERS
+from hotloop.worker.compare import reseeded
 from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.host_reads import HOST_READS
+from hotloop.worker.known_case import Known, size_bytes
 from hotloop.worker.memory import leave_room, ran_out
 from hotloop.worker.model_reference import ModelReference
-from hotloop.worker.reference import Draw, Outputs
-from hotloop.worker.ties import only_ties
+from hotloop.worker.one_element import with_one_changed
+from hotloop.worker.reference import Draw
 
 PROFILES = ("normal", "shipped")
 """Preferred in this order: where parameters are constants, a kernel's part may change nothing."""
 MAX_CHANGED_BYTES = 1 << 30
 """Larger inputs are not copied to be changed."""
-STEP = 0.75
+LARGE_BYTES = 1 << 30
+"""Inputs and outputs of this size together may leave a second call no memory."""
+GHOST_S = 10.0
+"""A call without kernels; one that waits for what they should have written does not end."""
 LARGE_SHARE = 0.5
 """An operation on a tensor of this share of the problem's largest is work, not preparation."""
+SMALL_SHARE = 0.02
+"""Below this share, torch may compute an output by itself: a mean beside a matrix, a count."""
 CHANGED = (
-    "after one element of each input was changed and the inputs were put elsewhere: results must "
-    "follow the inputs of their own call"
+    "after one element of each input was changed, the inputs were put elsewhere and fresh memory "
+    "held numbers instead of NaN: results must follow from the inputs of their own call"
 )
 SHARED = "of a call once forward was called again: return memory of its own from each call"
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """Inputs and what belongs into the outputs."""
-
-    case: Case
-    draw: Draw
-    goldens: Outputs
-
-
-def check_conduct(evaluation: Evaluation, book: CaseBook, timeout_s: float) -> None:
+def check_conduct(
+    evaluation: Evaluation, book: CaseBook, timeout_s: float, checks: list[str]
+) -> bool:
     """Look at how a candidate that was right on all cases of a book works.
+
+    Args:
+        evaluation: of the candidate.
+        book: its cases.
+        timeout_s: for one call.
+        checks: gets the names of what was looked at and of what had to be left open, and
+            `library_anchor` where a library product stands beside the kernels.
+
+    Returns:
+        Whether the process may still be used; a call without kernels may have broken it.
 
     Raises:
         Failed: it does not do the work, or not with its kernels.
     """
     if not evaluation.candidate.entry.endswith(".py") or not book.cases:
-        return
-    _Conduct(evaluation, book, timeout_s).check()
+        return True
+    conduct = _Conduct(evaluation, book, timeout_s, checks)
+    conduct.check()
+    return conduct.usable
 
 
 class _Conduct:
-    def __init__(self, evaluation: Evaluation, book: CaseBook, timeout_s: float) -> None:
+    def __init__(
+        self, evaluation: Evaluation, book: CaseBook, timeout_s: float, checks: list[str]
+    ) -> None:
         self._evaluation = evaluation
         self._book = book
         self._timeout_s = timeout_s
+        self._checks = checks
         self._sees_launches = evaluation.candidate.language != "cuda"
         self._other = min(1, len(evaluation.board.sets) - 1)
+        self.usable = True
 
     def check(self) -> None:
         by_name = {case.profile: case for case in reversed(self._book.cases)}
         name = next((p for p in PROFILES if p in by_name), self._book.cases[0].profile)
-        known = _Known(by_name[name], *self._book.materialise(by_name[name]))
-        board = self._evaluation.board
-        board.write_state(known.draw)
+        known = Known(self._book.reference, by_name[name], *self._book.materialise(by_name[name]))
+        self._evaluation.board.write_state(known.draw)
         self._write(0, known.draw)
         self._evaluation.prepare()
+        try:
+            self._look(known)
+        except Failed as failed:
+            size = size_bytes((*known.draw.inputs, *self._evaluation.board.outputs(0)))
+            if failed.evidence.kind != "oom_gpu" or size < LARGE_BYTES:
+                raise
+            self.usable = False  # it still holds the outputs of a call
+            self._checks.append("conduct_skipped:memory")
+            return
+        self._checks.append("conduct")
+
+    def _look(self, known: Known) -> None:
         if self._ask("hold", 0) == 0 and self._sees_launches:
             raise _hack("no_kernel", "no kernel was launched by forward, the result is not its own")
         changed = self._changed(known)
@@ -95,7 +124,7 @@ class _Conduct:
         if not self._is_right(changed, self._other):
             raise _wrong("one_element", CHANGED)
         self._check_state(seen)
-        self._check_work(known, seen)
+        self._check_work(changed, seen)
         self._write(0, known.draw)
         self._ask("recopy", 0)
         if not self._is_right(known, 0):
@@ -109,70 +138,73 @@ class _Conduct:
             torch.cuda.synchronize()
         leave_room()
 
-    def _request(self, step: str, index: int) -> dict[str, Any]:
+    def _request(self, step: str, index: int, timeout_s: float | None = None) -> dict[str, Any]:
         message = {"op": "observe", "step": step, "set": index}
-        return self._evaluation.ask(message, self._timeout_s, Stage.CORRECTNESS)
+        return self._evaluation.ask(message, timeout_s or self._timeout_s, Stage.CORRECTNESS)
 
-    def _ask(self, step: str, index: int) -> int:
-        answer = self._request(step, index)
+    def _ask(self, step: str, index: int, timeout_s: float | None = None) -> int:
+        answer = self._request(step, index, timeout_s)
         with _reading():
             return int(claims.number(answer, "launches")) if step != "recopy" else 0
 
-    def _is_right(self, known: _Known, index: int) -> bool:
-        return all(self._right(known, index))
+    def _is_right(self, known: Known, index: int) -> bool:
+        return known.is_right(self._evaluation.board.outputs(index))
 
-    def _right(self, known: _Known, index: int) -> list[bool]:
-        outputs = self._evaluation.board.outputs(index)
-        return [
-            gate(output, golden, known.case.bounds[i]).passed
-            or only_ties(self._book.reference, known.draw, i, output, golden)
-            for i, (output, golden) in enumerate(zip(outputs, known.goldens, strict=True))
-        ]
-
-    def _changed(self, known: _Known) -> _Known:
+    def _changed(self, known: Known) -> Known:
         """Return the same inputs with one element of each free tensor changed, and the golden."""
         tensors = [v for v in known.draw.inputs if isinstance(v, torch.Tensor)]
-        if sum(t.numel() * t.element_size() for t in tensors) > MAX_CHANGED_BYTES:
+        if size_bytes(tensors) > MAX_CHANGED_BYTES:
+            self._checks.append("one_element_skipped:large")
             return known
         reference = self._book.reference
         free = getattr(reference, "sources", ("normal",) * len(known.draw.inputs))
         inputs = tuple(
-            _with_one_changed(v) if law is not None and isinstance(v, torch.Tensor) else v
+            with_one_changed(v) if law is not None and isinstance(v, torch.Tensor) else v
             for v, law in zip(known.draw.inputs, free, strict=True)
         )
         draw = Draw(inputs, known.draw.state, known.draw.seed, known.draw.profile)
         try:
             goldens, eager = reference.golden(draw), reference.eager(draw)
-        except Exception as exc:  # noqa: BLE001  the problem's code may have wrapped it
-            if not ran_out(exc):
-                raise
+        except InfraError:
+            raise
+        except Exception as exc:  # noqa: BLE001  the problem's code: it may refuse our values
+            reason = "memory" if ran_out(exc) else type(exc).__name__
+            self._checks.append(f"one_element_skipped:{reason}")
             return known
         if not all(bool(torch.isfinite(t).all()) for t in goldens if t.is_floating_point()):
+            self._checks.append("one_element_skipped:nonfinite")
             return known
         bounds = tuple(
             reseeded(bound, golden, (member,))
             for bound, golden, member in zip(known.case.bounds, goldens, eager, strict=True)
         )
         case = Case(known.case.workload, known.case.profile, known.case.seed, bounds)
-        return _Known(case, draw, goldens)
+        return Known(reference, case, draw, goldens)
 
     def _watch(self) -> claims.Observed:
         answer = self._request("watch", self._other)
         with _reading():
             return claims.Observed.read(answer)
 
-    def _check_work(self, known: _Known, seen: claims.Observed) -> None:
+    def _check_work(self, known: Known, seen: claims.Observed) -> None:
         policy = self._book.reference.loaded.problem.policy.library_calls
-        refused = _refused(seen.operations, policy, self._census(), self._largest(known))
+        refused = _refused(seen.operations, policy, self._census(), known.largest)
         if refused is not None:
             raise _hack("library_call", f"torch's `{refused}` does work that is the kernel's here")
+        if any(name in LIBRARY_PRODUCTS for name in seen.operations):
+            self._checks.append("library_anchor")
         if not self._sees_launches:  # what an extension computed looks like nobody's
             return
-        if not seen.from_kernels:
+        if not seen.from_kernels and not known.is_plain(self._evaluation.board.outputs(0)):
             raise _hack(
                 "no_kernel_work", "no output comes from a kernel: what kernels wrote is not used"
             )
-        alone = {output: name for name, output in seen.answers if name not in LIBRARY_PRODUCTS}
+        at_least = SMALL_SHARE * known.largest
+        alone = {
+            output: name
+            for name, output in seen.answers
+            if name not in LIBRARY_PRODUCTS and seen.operations.get(name, 0) >= at_least
+        }
         for output, name in alone.items():
             raise _hack(
                 "library_call",
@@ -199,24 +231,37 @@ class _Conduct:
         if below:
             raise _hack("processes", f"forward left {len(below)} processes behind; start none")
 
-    def _check_ghost(self, known: _Known) -> None:
-        self._write(0, known.draw)
-        self._ask("ghost", 0)
-        if self._is_right(known, 0):
+    def _check_ghost(self, known: Known) -> None:
+        if not self._is_right_without_kernels(known):
+            return
+        if known.is_plain(self._evaluation.board.outputs(0)):
+            self._checks.append("ghost_skipped:plain_result")
+            return
+        # A workspace that is kept between calls may hold these very values: let a call on others
+        # write over it, and look again.
+        draw = self._book.reference.draw(secrets.randbits(31), known.case.profile)
+        self._write(self._other, draw)
+        del draw
+        self._evaluation.call(self._other, self._timeout_s)
+        if self._is_right_without_kernels(known):
             raise _hack(
                 "no_kernel_work",
                 "the outputs are right without the kernels: their launches were left out, and "
                 "nothing changed; the kernels must do the work",
             )
 
+    def _is_right_without_kernels(self, known: Known) -> bool:
+        self._write(0, known.draw)
+        try:
+            self._ask("ghost", 0, min(GHOST_S, self._timeout_s))
+        except Failed:
+            self.usable = False
+            return False
+        return self._is_right(known, 0)
+
     def _census(self) -> frozenset[str]:
         reference = self._book.reference
         return frozenset(reference.census.names if isinstance(reference, ModelReference) else ())
-
-    @staticmethod
-    def _largest(known: _Known) -> int:
-        tensors = [v for v in known.draw.inputs if isinstance(v, torch.Tensor)]
-        return max((t.numel() for t in (*tensors, *known.goldens)), default=0)
 
 
 def _refused(
@@ -225,41 +270,16 @@ def _refused(
     """Return the first operation that may not stand beside a kernel, or None.
 
     With `none` no product and no whole layer may. With `anchored` products may, and whole layers
-    where the reference has products too: where it has none, the layer is the work.
+    where the reference has products too: where it has none, layers and arithmetic are the work.
+    Values that are taken to the host are for no kernel.
     """
-    barred = frozenset[str]()
+    barred = HOST_READS
     if policy == "none":
-        barred = LIBRARY_PRODUCTS | WHOLE_LAYERS
+        barred |= LIBRARY_PRODUCTS | WHOLE_LAYERS
     elif not census & PRODUCTS:
-        barred = WHOLE_LAYERS
+        barred |= WHOLE_LAYERS | ARITHMETIC
     at_least = max(2, int(largest * LARGE_SHARE))
     return next((n for n, size in operations.items() if n in barred and size >= at_least), None)
-
-
-def _with_one_changed(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a copy with one element moved most of the way to the tensor's value farthest from it.
-
-    The new value lies within the range of the others and equals none of them: it makes no ties. Its
-    place is odd and drawn in the middle half: not where a look at the ends, or at every second
-    element, would find it.
-    """
-    if not tensor.is_floating_point() or tensor.numel() < 8:
-        return tensor
-    # The strides count: a candidate may rely on them.
-    changed = torch.empty_strided(
-        tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
-    )
-    changed.copy_(tensor)
-    n = tensor.numel()
-    place = random.SystemRandom().randrange(n // 4, 3 * n // 4) | 1
-    where = []
-    for extent in reversed(tensor.shape):
-        where.append(place % extent)
-        place //= extent
-    at = tuple(reversed(where))
-    farthest = tensor.reshape(-1)[(tensor - tensor[at]).abs().argmax()]
-    changed[at] += STEP * (farthest - tensor[at])
-    return changed
 
 
 @contextmanager

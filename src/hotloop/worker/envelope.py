@@ -28,7 +28,7 @@ from torch import Tensor
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hotloop.worker import reordered, sequential
+from hotloop.worker import plain_forms, reordered, sequential
 from hotloop.worker.draw import Outputs, max_abs_difference
 from hotloop.worker.module_runner import quiet
 
@@ -73,7 +73,12 @@ class Rules:
             aten.exp.default: self._exp,
             aten.sigmoid.default: self._sigmoid,
             aten.silu.default: self._silu,
-            aten.tanh.default: self._tanh,
+            aten.tanh.default: plain_forms.tanh,
+            aten.elu.default: plain_forms.elu,
+            aten.softplus.default: plain_forms.softplus,
+            aten.mish.default: plain_forms.mish,
+            aten.expm1.default: plain_forms.expm1,
+            aten.log1p.default: plain_forms.log1p,
             aten.gelu.default: self._gelu,
             aten.div.Tensor: self._div,
         }
@@ -165,11 +170,6 @@ class Rules:
 
     def _silu(self, x: Tensor) -> Tensor:
         return _cast(x.to(sequential.compute_dtype(x.dtype)) * self._math.sigmoid(x), x)
-
-    def _tanh(self, x: Tensor) -> Tensor:
-        wide = x.to(sequential.compute_dtype(x.dtype))
-        small = torch.expm1(-2 * wide.abs())
-        return _cast(torch.copysign(-small / (2 + small), wide), x)
 
     def _gelu(self, x: Tensor, *, approximate: str = "none") -> Tensor:
         wide = x.to(sequential.compute_dtype(x.dtype))

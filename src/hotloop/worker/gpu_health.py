@@ -71,7 +71,7 @@ class Suspicion:
     unreaped: tuple[int, ...] = ()
     """Processes that did not end although they were killed: they are stuck in the driver."""
     limit_bytes: int | None = None
-    """What was in use before them beside the judge; None where NVML could not tell the two apart."""
+    """What was in use before them beside the judge's own; None where NVML cannot tell."""
     now_s: float = 0.0
 
 

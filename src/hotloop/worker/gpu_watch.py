@@ -8,6 +8,7 @@ was. Nothing is checked after an orderly end, so that an honest candidate costs 
 from __future__ import annotations
 
 import os
+import select
 import sys
 from typing import Protocol
 
@@ -25,6 +26,8 @@ LOOK_S = 0.25
 LINGER_S = 1.0
 LOOKS = 2
 """Processes of a judge that was just ended may still be listed for a second."""
+LATE_S = 30.0
+"""How much longer a killed process may take to end: a driver frees a lot of memory slowly."""
 BAD_KINDS = frozenset({
     "cuda_error", "oom_gpu", "crash", "timeout_gpu", "output_limit", "policy_violation",
 })  # fmt: skip
@@ -109,17 +112,25 @@ class GpuWatch:
         if why is None:
             return
         began_s = self._probes.now_s()
+        unreaped = self._wait_for([pid for pid, end in ends.items() if end is None])
         self._health.suspect(
             Suspicion(
                 why=why,
                 pids=frozenset(ends),
-                unreaped=tuple(pid for pid, end in ends.items() if end is None),
+                unreaped=unreaped,
                 limit_bytes=self._limit_bytes,
-                now_s=began_s,
+                now_s=self._probes.now_s(),
             )
         )
         self._look()
         _log(f"the GPU is healthy after {why}: {self._probes.now_s() - began_s:.2f} s")
+
+    def _wait_for(self, pids: list[int]) -> tuple[int, ...]:
+        """Return which processes still run after `LATE_S`."""
+        deadline_s = self._probes.now_s() + LATE_S
+        while (left := [p for p in pids if _runs(p)]) and self._probes.now_s() < deadline_s:
+            self._probes.sleep(LOOK_S)
+        return tuple(left)
 
     def _look(self) -> None:
         health, probes = self._health, self._probes
@@ -140,6 +151,19 @@ class GpuWatch:
         if health.state is GpuState.QUARANTINED:
             _log(health.message())
             raise DeviceLost(health.message())
+
+
+def _runs(pid: int) -> bool:
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return False
+    try:
+        poller = select.poll()
+        poller.register(process, select.POLLIN)
+        return not poller.poll(0)  # readable once it has ended, reaped or not
+    finally:
+        os.close(process)
 
 
 def _why_suspect(ends: dict[int, Exit | None], verdict: Verdict) -> str | None:

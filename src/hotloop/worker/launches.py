@@ -9,7 +9,8 @@ Not covered: kernels that do not come from Triton (extensions in C++).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,13 +41,18 @@ class Launches:
         finally:
             self.watching, self._watcher = False, None
 
-    def run(self, arguments: Sequence[Any], launch: Callable[[], Any]) -> Any:
-        """Launch a kernel, or not."""
+    def run(
+        self,
+        arguments: Sequence[Any],
+        launch: Callable[[], Any],
+        leave_out: Callable[[], None] = lambda: None,
+    ) -> Any:
+        """Launch a kernel, or not: then `leave_out` does what else belongs to a launch."""
         if not self.watching:
             return launch()
         self.count += 1
         if self._left_out:
-            return None
+            return leave_out()
         if self._watcher is None:
             return launch()
         after = self._watcher(list(_tensors(arguments)))
@@ -62,9 +68,22 @@ class Launches:
 
         def call(executor: Any, *args: Any, **named: Any) -> Any:
             arguments = (*args, *named.values())
-            return self.run(arguments, lambda: stock(executor, *args, **named))
+            return self.run(
+                arguments,
+                lambda: stock(executor, *args, **named),
+                lambda: _size_grid(executor, args, named),
+            )
 
         interpreter.GridExecutor.__call__ = call
+
+
+def _size_grid(executor: Any, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+    # The candidate's own function, which could do the work while it is asked for a size.
+    if not callable(executor.grid):
+        return
+    known = inspect.signature(executor.fn).parameters
+    given = {name: value for name, value in named.items() if name in known}
+    executor.grid(inspect.getcallargs(executor.fn, *args, **given))
 
 
 def _tensors(arguments: Sequence[Any]) -> Iterator[torch.Tensor]:

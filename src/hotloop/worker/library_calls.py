@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from hotloop.worker import poison
 from hotloop.worker.census import NO_ARITHMETIC
 from hotloop.worker.fingerprint import Fingerprint
 
@@ -30,6 +32,8 @@ KEPT = 64
 MAX_LAUNCHES = 256
 MAX_BYTES = 256 << 30
 """Launches, and bytes of their arguments, that are looked at; later ones count as work."""
+NAMESPACES = frozenset({"aten", "prim", "prims", "mkldnn", "mkl", "sparse", "quantized"})
+"""Of torch's own operators."""
 MAX_TABLE = 4096
 """Elements of an argument of 8-byte integers that may be addresses, as grouped products take."""
 
@@ -54,7 +58,8 @@ class LibraryCalls(TorchDispatchMode):
         self._written: set[int] = set()
         self._filled: set[int] = set()
         self._pointed: set[int] = set()  # addresses that kernels were given inside tensors
-        self._in_kernel = False  # the interpreter multiplies tiles with torch, too
+        self.is_in_kernel = False
+        """The interpreter multiplies tiles with torch, too."""
         self._launches = 0
         self._bytes = 0
         self._results: deque[tuple[str, int, Fingerprint]] = deque(maxlen=KEPT)
@@ -65,36 +70,48 @@ class LibraryCalls(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run `func` unchanged and note it."""
-        launches = self._launches
-        out = func(*args, **(kwargs or {}))
-        # An operator of the candidate's own that launches kernels is no operation of torch.
-        if self._in_kernel or self._launches != launches:
+        kwargs = kwargs or {}
+        backend = None if func.namespace in NAMESPACES else _backend((args, kwargs))
+        if backend is not None and not self.is_in_kernel:
+            with self:  # an operator of the candidate's own: what it calls is what counts
+                return func.redispatch(torch._C.DispatchKeySet(backend), *args, **kwargs)
+        out = func(*args, **kwargs)
+        if self.is_in_kernel:
             return out
+        with suppress(RuntimeError, TypeError, AttributeError):  # of tensors without a storage
+            self._note(func, args, kwargs, out)
+        return out
+
+    def _note(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         name = func.overloadpacket.__name__
         plain = name.rstrip("_") or name
-        read = list(_tensors((args, kwargs or {})))
+        read = list(_tensors((args, kwargs)))
         made = list(_tensors(out))
         # A copy takes its target over; whatever else writes in place depends on what was there.
         sources = list(_tensors(args[1:])) if plain == "copy" else read
         depends = self._pass_on(self._computed, sources, made)
         self._pass_on(self._written, sources, made)
         for tensor in made:
-            (self._filled.discard if "empty" in plain else self._filled.add)(_address(tensor))
+            if "empty" in plain:
+                self._filled.discard(_address(tensor))
+                poison.fill_otherwise(tensor)
+            else:
+                self._filled.add(_address(tensor))
         if plain in NO_ARITHMETIC or not made:
-            return out
+            return
         size = max(t.numel() for t in (*read, *made))
         self.largest[plain] = max(size, self.largest.get(plain, 0))
         if not depends:
             self._keep(plain, made)
-        return out
 
     def before_launch(self, tensors: list[torch.Tensor]) -> Callable[[], None]:
         """Look at a kernel's arguments; the result looks again once it has run."""
         self._launches += 1
         self._bytes += sum(t.numel() * t.element_size() for t in tensors)
         if self._launches > MAX_LAUNCHES or self._bytes > MAX_BYTES:
+            self.is_in_kernel = True
             return lambda: self._believe(tensors)
-        self._in_kernel = True
+        self.is_in_kernel = True
         before = [Fingerprint.of(t) for t in tensors]
         self._pointed.update(*(_addresses_in(t) for t in tensors))
 
@@ -113,7 +130,7 @@ class LibraryCalls(TorchDispatchMode):
                 )
                 if not copied:
                     self._computed.add(address)
-            self._in_kernel = False
+            self.is_in_kernel = False
 
         return after
 
@@ -132,6 +149,7 @@ class LibraryCalls(TorchDispatchMode):
         return start in self._written or any(start <= at < end for at in self._pointed)
 
     def _believe(self, tensors: Sequence[torch.Tensor]) -> None:
+        self.is_in_kernel = False
         found = {a for a in map(_address, tensors) if a not in self._shared}
         self._written |= found
         self._computed |= found
@@ -162,6 +180,14 @@ def _address(tensor: torch.Tensor) -> int:
         return tensor.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):  # sparse: no storage of its own
         return id(tensor)
+
+
+def _backend(values: Any) -> Any:
+    """Return the dispatch key of the device that the tensors are on; None where there are none."""
+    first = next(_tensors(values), None)
+    if first is None or first.device.type not in ("cpu", "cuda"):
+        return None
+    return getattr(torch._C.DispatchKey, first.device.type.upper())
 
 
 def _addresses_in(tensor: torch.Tensor) -> list[int]:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from hotloop.worker.host_reads import HostReads
 from hotloop.worker.launches import Launches
 from hotloop.worker.library_calls import LibraryCalls
 from hotloop.worker.state_guard import StateGuard
@@ -53,13 +54,17 @@ class Observation:
 
     def _watch(self, index: int, shared: range) -> tuple[list[torch.Tensor], dict[str, Any]]:
         calls = LibraryCalls(self._held, shared)
+        reads = HostReads(lambda: calls.is_in_kernel)
         with ExitStack() as stack:
+            stack.enter_context(reads)
             stack.enter_context(self._launches.watched(watcher=calls.before_launch))
             stack.enter_context(calls)
             outputs = self._forward(index)
         seen = {
             "launches": self._launches.count,
-            "operations": [{"name": n, "numel": size} for n, size in calls.largest.items()],
+            "operations": [
+                {"name": n, "numel": size} for n, size in (calls.largest | reads.read).items()
+            ],
             "from_kernels": sum(calls.is_from_kernels(t) for t in outputs),
             "answers": [{"name": n, "output": i} for n, i in calls.answers(outputs)],
         }

@@ -19,6 +19,9 @@ from hotloop.worker import cudriver
 PATTERN_16 = 0x7FFF
 """NaN as float16 and bfloat16; repeated: NaN as float32 and float64."""
 
+OTHER_16 = 0x4640
+"""A number in every format: 6.25 as float16, 12288 as bfloat16, 12304.3 as float32."""
+
 
 def fill(tensor: torch.Tensor) -> None:
     """Fill a tensor of any dtype with the poison, in place. Strided gaps are left alone."""
@@ -30,6 +33,12 @@ def fill(tensor: torch.Tensor) -> None:
         tensor.fill_(True)
     else:
         tensor.fill_(torch.iinfo(tensor.dtype).max - 5)
+
+
+def fill_otherwise(tensor: torch.Tensor) -> None:
+    """Fill a tensor of the CPU with numbers, in place, for a kernel that looks for NaN."""
+    if tensor.device.type == "cpu" and tensor.layout is torch.strided and tensor.numel():
+        tensor.untyped_storage().fill_(OTHER_16 >> 8)
 
 
 def fill_new_memory() -> None:

@@ -64,6 +64,7 @@ MODEL_PROFILES = (
         "parameters taken for 0 or 1, where `normal` is left out",
     ),
     _fast("positive_mean", "U(1, 2)", "sums in low precision, values below 1 taken for granted"),
+    _fast("negative", "U(-2, -1)", "maxima that begin at 0, or that padding of 0 wins"),
     _fast("large", "N(0, 1) times 8 to 64", "exp without the maximum subtracted, overflow"),
     _fast("integers", "{-1, 0, 1}", "an element left out or counted twice, bit for bit"),
     _final("uniform", "U(-1, 1)", "negative values, where `normal` leaves the domain"),
@@ -135,6 +136,10 @@ def _positive_mean(tensor: Tensor, gen: torch.Generator, _: float) -> None:
     tensor.uniform_(1, 2, generator=gen)
 
 
+def _negative(tensor: Tensor, gen: torch.Generator, _: float) -> None:
+    tensor.uniform_(-2, -1, generator=gen)
+
+
 def _large(tensor: Tensor, gen: torch.Generator, scale: float) -> None:
     tensor.normal_(generator=gen).mul_(scale)
 
@@ -175,6 +180,7 @@ _FILLS: Mapping[str, Callable[[Tensor, torch.Generator, float], None]] = {
     "normal": _normal,
     "uniform": _uniform,
     "positive_mean": _positive_mean,
+    "negative": _negative,
     "large": _large,
     "integers": _integers,
     "small": _small,

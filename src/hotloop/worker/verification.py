@@ -112,11 +112,14 @@ class Verification:
         evaluation = self._start(view)
         lacked = None
         try:
-            self._check(view, evaluation, final=final)
+            usable = self._check(view, evaluation, final=final)
             if view is session.nominal:
                 for other in session.views(held_out=final):
                     self._climb(other, tier)
                 if session.device == "cuda":
+                    if not usable:
+                        evaluation.close()
+                        evaluation = self._start(view)
                     return self._time(evaluation, tier)
         except Exception as exc:  # noqa: BLE001  the candidate may hold the memory
             if not ran_out(exc):
@@ -156,14 +159,14 @@ class Verification:
         self._add("load", start)
         return evaluation
 
-    def _check(self, view: WorkloadView, evaluation: Evaluation, *, final: bool) -> None:
+    def _check(self, view: WorkloadView, evaluation: Evaluation, *, final: bool) -> bool:
         start = time.monotonic()
         stage = CorrectnessStage(evaluation, final=final)
         books = self._session.fresh_books(view) if final else iter((view.book,))
         self._checks += [f"correctness:{view.workload.name}", "inputs_unmodified", "repeats"]
         try:
             stage.run(books, self._call_timeout_s)
-            check_conduct(evaluation, view.book, self._call_timeout_s)
+            return check_conduct(evaluation, view.book, self._call_timeout_s, self._checks)
         except Failed as failed:
             if final or stage.wrong is None:
                 raise

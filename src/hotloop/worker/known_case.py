@@ -1,0 +1,64 @@
+"""Inputs whose right outputs are known, and what can be said of outputs beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from hotloop.worker.cases import Case
+from hotloop.worker.compare import gate
+from hotloop.worker.reference import Draw, Outputs, Reference
+from hotloop.worker.ties import only_ties
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A case with its inputs and what belongs into the outputs."""
+
+    reference: Reference
+    case: Case
+    draw: Draw
+    goldens: Outputs
+
+    def is_right(self, outputs: Sequence[torch.Tensor]) -> bool:
+        """Whether every output passes its gate; an index may name an equal element."""
+        return all(
+            gate(output, golden, self.case.bounds[i]).passed
+            or only_ties(self.reference, self.draw, i, output, golden)
+            for i, (output, golden) in enumerate(zip(outputs, self.goldens, strict=True))
+        )
+
+    def is_plain(self, outputs: Sequence[torch.Tensor]) -> bool:
+        """Whether one value throughout, or a copy of an input, would be right for every output.
+
+        Args:
+            outputs: of the shapes and dtypes that a candidate returns; their values do not count.
+        """
+        return all(
+            any(gate(guess, self.goldens[i], self.case.bounds[i]).passed for guess in guesses)
+            for i, guesses in enumerate(map(self._guesses, outputs, self.goldens))
+        )
+
+    @property
+    def largest(self) -> int:
+        """Elements of the largest tensor among inputs and outputs."""
+        return max((t.numel() for t in (*self._inputs(), *self.goldens)), default=0)
+
+    def _inputs(self) -> list[torch.Tensor]:
+        return [v for v in self.draw.inputs if isinstance(v, torch.Tensor)]
+
+    def _guesses(self, output: torch.Tensor, golden: torch.Tensor) -> Iterator[torch.Tensor]:
+        if golden.numel() == 0:
+            yield golden.to(output.dtype)
+            return
+        yield golden.reshape(-1)[0].to(output.dtype).expand(output.shape).contiguous()
+        for value in self._inputs():
+            if value.numel() == golden.numel():
+                yield value.to(output.dtype).reshape(output.shape)
+
+
+def size_bytes(tensors: Sequence[object]) -> int:
+    """Return the memory of the tensors among some values."""
+    return sum(v.numel() * v.element_size() for v in tensors if isinstance(v, torch.Tensor))
