@@ -1,6 +1,6 @@
 """Measure the verifier's mutation score on a machine without a GPU.
 
-    make bench-mutation                                      all kernels, all rules
+    make bench-mutation                                      20 mutants of every kernel
     python -m benchmarks.mutation --problems softmax,conv1d --rules masks --limit 50
 
 Device cpu, tier fast, Triton's interpreter: the score is about correctness only. KernelBench

@@ -239,3 +239,16 @@ def test_what_cannot_be_read_is_like_nothing():
     sparse = X.to_sparse()
     assert Fingerprint.of(sparse) != Fingerprint.of(sparse)
     assert not Fingerprint.of(sparse).is_like(Fingerprint.of(sparse))
+
+
+def test_arithmetic_counts_where_its_result_reaches_a_kernel_or_an_output():
+    x, y = torch.rand(8, 16), torch.empty(8, 16)
+    calls = LibraryCalls([y], range(0))
+    with calls:
+        given = x.exp().t().contiguous()
+        assert bool(x.amax() < 2), "a check of its own"
+        calls.before_launch([given, y])()
+        tail = y.sum(dim=1).clone()
+    assert calls.used([]) == {"exp": 128}
+    assert calls.used([tail]) == {"exp": 128, "sum": 128}
+    assert calls.largest.keys() >= {"exp", "amax", "sum"}

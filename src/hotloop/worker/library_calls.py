@@ -15,7 +15,7 @@ scales and another undoes, and whatever does not go through torch (`numpy` in ho
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -57,6 +57,8 @@ class LibraryCalls(TorchDispatchMode):
         self._computed: set[int] = set()
         self._written: set[int] = set()
         self._filled: set[int] = set()
+        self._history: dict[int, dict[str, int]] = {}  # of a storage: operations behind its values
+        self._taken: dict[str, int] = {}  # those behind what kernels were given
         self._pointed: set[int] = set()  # addresses that kernels were given inside tensors
         self.is_in_kernel = False
         """The interpreter multiplies tiles with torch, too."""
@@ -97,9 +99,13 @@ class LibraryCalls(TorchDispatchMode):
                 poison.fill_otherwise(tensor)
             else:
                 self._filled.add(_address(tensor))
-        if plain in NO_ARITHMETIC or not made:
+        size = max((t.numel() for t in (*read, *made)), default=0)
+        own = {} if plain in NO_ARITHMETIC else {plain: size}
+        history = _merged([*(self._history.get(_address(t), {}) for t in sources), own])
+        for tensor in made:
+            self._history[_address(tensor)] = history
+        if not own or not made:
             return
-        size = max(t.numel() for t in (*read, *made))
         self.largest[plain] = max(size, self.largest.get(plain, 0))
         if not depends:
             self._keep(plain, made)
@@ -107,6 +113,7 @@ class LibraryCalls(TorchDispatchMode):
     def before_launch(self, tensors: list[torch.Tensor]) -> Callable[[], None]:
         """Look at a kernel's arguments; the result looks again once it has run."""
         self._launches += 1
+        self._taken = _merged([self._taken, *(self._history.pop(_address(t), {}) for t in tensors)])
         self._bytes += sum(t.numel() * t.element_size() for t in tensors)
         if self._launches > MAX_LAUNCHES or self._bytes > MAX_BYTES:
             self.is_in_kernel = True
@@ -133,6 +140,10 @@ class LibraryCalls(TorchDispatchMode):
             self.is_in_kernel = False
 
         return after
+
+    def used(self, outputs: Sequence[torch.Tensor]) -> dict[str, int]:
+        """Return operations whose results reach an output, or a kernel: name -> most elements."""
+        return _merged([self._taken, *(self._history.get(_address(t), {}) for t in outputs)])
 
     def answers(self, outputs: Sequence[torch.Tensor]) -> list[tuple[str, int]]:
         """Return (operation, output) for each output that torch alone computed."""
@@ -169,6 +180,14 @@ class LibraryCalls(TorchDispatchMode):
             for i, (numel, dtype) in enumerate(self._wanted):
                 if tensor.numel() == numel and not tensor.is_complex():
                     self._results.append((name, i, Fingerprint.of(tensor.to(dtype))))
+
+
+def _merged(histories: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    merged: dict[str, int] = {}
+    for history in histories:
+        for name, size in history.items():
+            merged[name] = max(size, merged.get(name, 0))
+    return merged
 
 
 def _tensors(values: Any) -> Iterator[torch.Tensor]:

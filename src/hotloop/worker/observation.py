@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from hotloop.worker.census import ARITHMETIC
 from hotloop.worker.host_reads import HostReads
 from hotloop.worker.launches import Launches
 from hotloop.worker.library_calls import LibraryCalls
@@ -60,11 +61,12 @@ class Observation:
             stack.enter_context(self._launches.watched(watcher=calls.before_launch))
             stack.enter_context(calls)
             outputs = self._forward(index)
+        # Arithmetic beside the work (a check, a print) is nobody's substitute for a kernel.
+        whole = {n: size for n, size in calls.largest.items() if n not in ARITHMETIC}
+        done = {**whole, **calls.used(outputs), **reads.read}
         seen = {
             "launches": self._launches.count,
-            "operations": [
-                {"name": n, "numel": size} for n, size in (calls.largest | reads.read).items()
-            ],
+            "operations": [{"name": n, "numel": size} for n, size in done.items()],
             "from_kernels": sum(calls.is_from_kernels(t) for t in outputs),
             "answers": [{"name": n, "output": i} for n, i in calls.answers(outputs)],
         }
