@@ -95,7 +95,7 @@ bench-isolation: $(READY)  ## attack the cage, and time each tier (no GPU needed
 	@$(RUN) -m benchmarks.isolation $(ARGS)
 
 bench-mutation: $(READY)  ## mutation score of the verifier (no GPU, half an hour); writes benchmarks/results
-	@$(RUN) -m benchmarks.mutation --workers 2 --limit 20 --out benchmarks/results/verifier_quality_cpu.json $(ARGS)
+	@$(RUN) -m benchmarks.mutation --workers 2 --out benchmarks/results/verifier_quality_cpu.json $(ARGS)
 
 pilot-report: $(READY)  ## write the model pilot's results from its runs; ARGS="--folder DIR"
 	@$(RUN) -m benchmarks.model_pilot report $(ARGS)

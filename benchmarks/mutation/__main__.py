@@ -24,6 +24,9 @@ from benchmarks.mutation.score import kind_of, summary, table, witness_text
 from benchmarks.mutation.substrates import substrates_of
 from benchmarks.results_file import RESULTS, ROOT
 
+LIMIT = 20
+"""Mutants of one kernel, as the make target asks for."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Judge what is missing, print the table, write the results file."""
@@ -51,9 +54,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(witness_text(row), end="\n\n")
     print(table(found))
     if args.out is not None:
-        write(args.out, rows=result_rows(rows), found=found)
+        write(args.out, rows=result_rows(rows), found=found, options=_options(args))
         print(args.out)
     return 1 if any(note["fault"] for note in notes) else 0
+
+
+def _options(args: argparse.Namespace) -> str:
+    given = {"limit": (args.limit, LIMIT), "per-rule": (args.per_rule, 1), "seed": (args.seed, 0)}
+    given |= {"problems": (args.problems, ""), "rules": (args.rules, "")}
+    return " ".join(f"--{k} {value}" for k, (value, usual) in given.items() if value != usual)
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -62,7 +71,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--problems", default="", help="names or families, with commas; else all")
     parser.add_argument("--rules", default="", help="rules or classes, with commas; else all")
-    parser.add_argument("--limit", type=int, default=None, help="mutants of one kernel at most")
+    parser.add_argument("--limit", type=int, default=LIMIT, help="mutants of one kernel at most")
     parser.add_argument("--per-rule", type=int, default=1, help="mutants of one rule and kernel")
     parser.add_argument("--seed", type=int, default=0, help="chooses among a rule's places")
     parser.add_argument("--workers", type=int, default=1, help="kernels judged at the same time")

@@ -30,8 +30,8 @@ def result_rows(rows: Sequence[Row]) -> list[Row]:
     return short
 
 
-def write(path: Path, *, rows: Sequence[Row], found: Row) -> None:
-    """Write the results file."""
+def write(path: Path, *, rows: Sequence[Row], found: Row, options: str) -> None:
+    """Write the results file; `options` are those that differ from the make target's."""
     environment = {
         "device": "cpu",
         "isolation": "T1",
@@ -40,5 +40,5 @@ def write(path: Path, *, rows: Sequence[Row], found: Row) -> None:
         "triton": version("triton"),
         "cpu_count": os.cpu_count(),
     }
-    command = "make bench-mutation"
+    command = "make bench-mutation" + (f' ARGS="{options}"' if options else "")
     write_results(path, command=command, environment=environment, rows=rows, summary=found)
