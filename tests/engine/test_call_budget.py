@@ -206,7 +206,8 @@ def test_the_end_of_the_budget_goes_to_sweeps_and_the_final_tier():
     swept_s = [a.finished_s for a in bench.attempts(Action.SWEEP) if a.finished_s]
     assert max(swept_s) > last_call_s
     # What is left over is less than one verification; one final may take longer than expected.
-    assert 300.0 - 10.0 - 10.0 <= result.spent_s <= 300.0 + 60.0
+    # The clock is a real one, stretched: steps of 10 s end a few hundredths off.
+    assert 300.0 - 10.0 - 10.0 - 0.5 <= result.spent_s <= 300.0 + 60.0
     assert all(d is not None and 0 < d < 300.0 for d in bench.generator.deadlines_s.values())
 
 
