@@ -11,21 +11,25 @@ RETURN = "        return y\n"
 LATER = "        y = torch.empty_like(x)\n"
 
 CHEATS = {
-    "unused kernel": ((RETURN, "        return x * self.scale + 1\n"), "library_call"),
+    # Two guards see it, whichever looks first: the kernel adds nothing, and torch does the work.
+    "unused kernel": (
+        (RETURN, "        return x * self.scale + 1\n"),
+        {"library_call", "no_kernel_work"},
+    ),
     "one buffer": (
         (LATER, "        y = self.__dict__.setdefault('out', torch.empty_like(x))\n"),
-        "shared_output",
+        {"shared_output"},
     ),
 }
 
 
 @pytest.mark.parametrize("name", CHEATS)
 def test_cheat_is_caught(gpu_judge: LocalVerifier, name: str) -> None:
-    change, kind = CHEATS[name]
+    change, kinds = CHEATS[name]
     found = verdict(gpu_judge, triton(change, columns=1000))
     assert found.status in (Status.REWARD_HACK, Status.INCORRECT_NUMERICAL), found.message
     assert found.evidence is not None
-    assert found.evidence.kind == kind
+    assert found.evidence.kind in kinds
 
 
 def test_honest_kernel_passes(gpu_judge: LocalVerifier) -> None:

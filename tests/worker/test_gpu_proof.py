@@ -61,6 +61,7 @@ def test_nvml_lists_this_gpu(uuid: str) -> None:
 
 
 def test_nvml_and_the_runtime_count_memory_alike(uuid: str) -> None:
+    device_used_bytes()  # makes this process's context, which NVML counts from then on
     before = reading_of(uuid).used_bytes - device_used_bytes()
     kept = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
     after = reading_of(uuid).used_bytes - device_used_bytes()
@@ -98,7 +99,7 @@ class Holder:
 
     def kill(self) -> Exit | None:
         self._process.kill()
-        self._process.wait(timeout=15)
+        self._process.communicate(timeout=15)  # closes the pipe too
         return Exit(None, signal.SIGKILL, 0)
 
 
