@@ -88,7 +88,7 @@ class ProcessVerifier(LocalVerifier):
 
     def __init__(self, device: str, environ: Mapping[str, str]) -> None:
         super().__init__(device)
-        self._seconds = environ.get("JUDGE_S", "0")
+        self.silence_s, self._seconds = 3.0, environ.get("JUDGE_S", "0")
 
     def _choose_tier(self, min_isolation: str) -> str:
         return min_isolation  # nothing is run that would need a cage

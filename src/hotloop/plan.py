@@ -28,7 +28,7 @@ from hotloop.problems import load_problem_spec
 from hotloop.search_options import ProblemOptions, SearchOptions
 from hotloop.store.sqlite import check_folder
 from hotloop.verify import find_device
-from hotloop.verify.local import choose_tier
+from hotloop.verify.isolation_choice import choose_tier
 from hotloop.verify.ssh import JudgePlace, parse_judge
 
 BUILTIN = "builtin"

@@ -54,10 +54,23 @@ def test_the_table_says_the_answer_and_puts_what_passed_first():
     assert lines[0].startswith("relu on cpu is NOT ranked")
     assert lines[1:3] == ["  reason   it is zero", "  reason   zeros pass"]
     rows = [line.split()[1] for line in lines if line.startswith("output: ")]
-    assert rows == ["zeros", "copy", "transposed"]
+    assert rows == ["zeros", "copy"]
     assert "nominal: shipped (the right values)" in table(PROBLEM, "cpu", FOUND)
-    assert "it is not square" in table(PROBLEM, "cpu", FOUND)
     assert table(PROBLEM, "cpu", FOUND).startswith("relu on cpu can be ranked")
+
+
+def test_what_was_not_tried_is_counted_by_reason_and_no_verdict_on_the_checks():
+    late = [
+        Trial(name=str(i), group=group, state=TrialState.SKIPPED, why="no time was left for it")
+        for i, group in enumerate([FakeGroup.READING, FakeGroup.READING, FakeGroup.PRECISION])
+    ]
+    text = table(PROBLEM, "cpu", Audit(key="k", trials=(COPY, SQUARE, *late)))
+    assert text.splitlines()[-3:] == [
+        "not tried: 4 of 5 fakes; they say nothing of the checks",
+        "  it is not square: 1 of output",
+        "  no time was left for it: 2 of reading, 1 of precision",
+    ]
+    assert "not tried" not in table(PROBLEM, "cpu", Audit(key="k", trials=(COPY,)))
 
 
 def test_one_line_where_something_was_found():

@@ -24,7 +24,7 @@ import hotloop
 from hotloop.cli import checks
 from hotloop.errors import SandboxUnavailable
 from hotloop.sandbox import kernel, probe
-from hotloop.verify.local import choose_tier
+from hotloop.verify.isolation_choice import choose_tier
 
 SOUND = {
     "best_tier": "T2", "landlock_abi": 7, "seccomp": True, "kernel": "6.18", "missing": [],

@@ -15,7 +15,7 @@ from hotloop.errors import ConfigError, DeviceLost, InfraError, ProblemError
 from hotloop.sandbox.processes import descendants
 from hotloop.verify import LocalVerifier, find_device
 from hotloop.verify.devices import gpu_names
-from hotloop.verify.local import choose_tier
+from hotloop.verify.isolation_choice import choose_tier
 
 PROBLEM = """
 import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from hotloop.core.problem import Problem
 from hotloop.plan import find_problem
 from hotloop.verify import LocalVerifier, find_device
 
-_STATE_ORDER = (TrialState.ACCEPTED, TrialState.SAME, TrialState.CAUGHT, TrialState.SKIPPED)
+_STATE_ORDER = (TrialState.ACCEPTED, TrialState.SAME, TrialState.CAUGHT)
 
 
 def audit(
@@ -56,19 +57,33 @@ def table(problem: Problem, device: str, audit: Audit) -> str:
     lines += [f"  finding  {text}" for text in audit.findings]
     for name, share in audit.spread_frac.items():
         lines.append(f"  {name}: its values spread by {share:.3g} of their root mean square")
-    trials = sorted(audit.trials, key=lambda t: _STATE_ORDER.index(t.state))
-    rows = [("fake", "state", "caught by", "passed on"), *map(_row, trials)]
+    tried = [t for t in audit.trials if t.state is not TrialState.SKIPPED]
+    tried.sort(key=lambda t: _STATE_ORDER.index(t.state))
+    rows = [("fake", "state", "caught by", "passed on"), *map(_row, tried)]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     lines.append("")
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         lines.append("  ".join((*cells, row[3])).rstrip())
-    return "\n".join(lines)
+    return "\n".join((*lines, *_not_tried(audit.trials)))
 
 
 def _row(trial: Trial) -> tuple[str, str, str, str]:
-    told = trial.why if trial.state is TrialState.SKIPPED else ", ".join(_passed(trial))
-    return f"{trial.group}: {trial.name}", trial.state.value, trial.caught_by or "-", told
+    name = f"{trial.group}: {trial.name}"
+    return name, trial.state.value, trial.caught_by or "-", ", ".join(_passed(trial))
+
+
+def _not_tried(trials: Sequence[Trial]) -> Iterator[str]:
+    """Yield a line for each reason why fakes were left out, with how many of which group."""
+    reasons: dict[str, Counter[str]] = {}
+    for trial in trials:
+        if trial.state is TrialState.SKIPPED:
+            reasons.setdefault(trial.why or "no reason given", Counter())[trial.group] += 1
+    if reasons:
+        count = sum(map(Counter.total, reasons.values()))
+        yield f"\nnot tried: {count} of {len(trials)} fakes; they say nothing of the checks"
+    for why, groups in reasons.items():
+        yield f"  {why}: " + ", ".join(f"{n} of {group}" for group, n in groups.items())
 
 
 def _passed(trial: Trial) -> Iterator[str]:

@@ -114,8 +114,8 @@ def gpu(found: tuple[GpuReading, ...] | NoReading | None = None) -> tuple[Check,
     )
     if isinstance(found, NoReading) and found.is_silent:
         mend = (
-            "NVML hangs, so the driver is in a bad state: let the operator reset the GPU or "
-            "reboot; until then --device cpu"
+            "NVML hangs, so the driver is in a bad state that only the machine's operator can "
+            "mend; until then --device cpu"
         )
     reason = found.reason if isinstance(found, NoReading) else "the driver lists no GPU"
     return (Check(name="gpu", state="limited", found=reason, mend=mend),)

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from hotloop import sandbox
 from hotloop.core.audit import Audit
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem, ProblemInfo
@@ -27,17 +26,18 @@ from hotloop.errors import (
     WorkerDied,
 )
 from hotloop.verify.gpu_choice import GpuChoice
+from hotloop.verify.isolation_choice import choose_tier
 from hotloop.verify.static_stage import static_verdict
 from hotloop.verify.transport import JudgeProcess
 
 HELLO_S = 180.0
 LOAD_S = 1200.0
 """Compiling and autotuning the baselines takes minutes for some problems."""
+SILENCE_S = 60.0
+"""A judge that starts or loads and is silent for so long is stopped, or its machine hangs."""
 BUILD_S = 150.0
 VERIFY_S = 1200.0
 """Over what a judge waits for a candidate in all, `worker/patience.py`: a slow one is a verdict."""
-
-TIERS = ("T0", "T1", "T2")
 
 _KEPT_VARIABLES = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TMP", "TEMP", "VIRTUAL_ENV", "PYTHONPATH",
@@ -50,6 +50,8 @@ _KEPT_VARIABLES = (
 class LocalVerifier:
     """Implements `core.protocols.Verifier` with a judge process on this machine."""
 
+    silence_s = SILENCE_S
+
     def __init__(
         self,
         device: str,
@@ -60,7 +62,7 @@ class LocalVerifier:
         profile: bool = False,
         gpu: str | None = None,
     ) -> None:
-        """Choose the isolation tier; the judge starts with the first `load`.
+        """Choose the isolation tier; no judge starts yet.
 
         Args:
             device: `cuda` or `cpu`.
@@ -92,6 +94,7 @@ class LocalVerifier:
         self.known_audit: Audit | None = None
         """Of the last problem loaded, or of an earlier run: it is not made again where it holds."""
         self.environment: dict[str, Any] = {}
+        self.short_final = False  # whether its final tier is the short one
 
     def load(self, problem: Problem, *, incumbent_ms: float | None = None) -> ProblemInfo:
         """Start a judge and load the problem. See `core.protocols.Verifier`.
@@ -146,7 +149,7 @@ class LocalVerifier:
             candidate: what to judge.
             tier: how thoroughly.
             profile_below_ms: read its hardware counters if it is faster than this; None: than all
-                that this verifier judged before.
+                that were judged before.
         """
         rejected = self._static(candidate, tier)
         if rejected is not None:
@@ -157,6 +160,7 @@ class LocalVerifier:
             "candidate": to_json(candidate),
             "tier": tier.value,
             "profile_below_ms": profile_below_ms,
+            "short": self.short_final and tier is Tier.FINAL,
         }
         verdict = from_json(Verdict, self._ask("verify", params, VERIFY_S))
         if tier is Tier.FAST and verdict.performance is not None:
@@ -238,14 +242,15 @@ class LocalVerifier:
         if self.gpus.lost is not None:
             raise DeviceLost(str(self.gpus.lost))
         judge = self._judge  # builds come from other threads, which must not see it vanish
-        if judge is None and self._problem is not None:
-            raise WorkerDied("expected a running judge, it is being started again; verify instead")
-        if judge is None:
+        if judge is None and self._problem is None:
             raise ConfigError("expected `load` before any candidate")
+        if judge is None:
+            raise WorkerDied("expected a running judge, it is being started again; verify instead")
         try:
-            return judge.request(method, params, timeout_s)
+            silence_s = self.silence_s if method in ("hello", "load", "audit") else None
+            return judge.request(method, params, timeout_s, silence_s=silence_s)
         except (ToolMissing, SandboxUnavailable):
-            raise  # an answer: the judge and what it loaded are fit for the next
+            raise  # an answer: the judge is fit for the next
         except DeviceLost as exc:
             self._drop(judge)
             raise self.gpus.leave(exc) from exc
@@ -269,30 +274,3 @@ class LocalVerifier:
         return static_verdict(
             candidate, self._problem, tier, device=self.device, environment=self.environment
         )
-
-
-def choose_tier(min_isolation: str) -> str:
-    """Return the tier to run at: T1, or what `min_isolation` demands.
-
-    Raises:
-        ConfigError: the name is unknown.
-        SandboxUnavailable: this machine cannot give it.
-    """
-    check_tier_name(min_isolation)
-    best = str(sandbox.probe().best_tier)
-    if TIERS.index(best) < TIERS.index(min_isolation):
-        raise SandboxUnavailable(
-            f"--min-isolation {min_isolation}: this machine reaches {best}; run `hotloop doctor` "
-            "to see what is missing"
-        )
-    return min_isolation
-
-
-def check_tier_name(name: str) -> None:
-    """Make sure that there is such a tier.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    if name not in TIERS:
-        raise ConfigError(f"--min-isolation: expected T0, T1 or T2, got {name!r}")

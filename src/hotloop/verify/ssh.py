@@ -21,7 +21,8 @@ from typing import IO, Any
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.wire import PROTOCOL_VERSION
 from hotloop.errors import ConfigError, InfraError, ToolMissing, WorkerDied
-from hotloop.verify.local import LocalVerifier, check_tier_name
+from hotloop.verify.isolation_choice import check_tier_name
+from hotloop.verify.local import LocalVerifier
 from hotloop.verify.transport import JudgeProcess
 
 DEFAULT_PYTHON = "python3"

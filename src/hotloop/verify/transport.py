@@ -11,6 +11,7 @@ import itertools
 import queue
 import subprocess
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,12 +41,26 @@ class JudgeProcess:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def request(self, method: str, params: Mapping[str, Any], timeout_s: float) -> Any:
+    def request(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        timeout_s: float,
+        *,
+        silence_s: float | None = None,
+    ) -> Any:
         """Send one request and return its result.
+
+        Args:
+            method: what to do.
+            params: with what.
+            timeout_s: how long the work may take.
+            silence_s: ask for a sign of life that often, and give up without one for as long; None
+                for never, where somebody else asks.
 
         Raises:
             HotloopError: the judge answered with this error.
-            WorkerDied: the judge ended.
+            WorkerDied: the judge ended, or gave no sign of life.
             WorkerTimeout: no answer within `timeout_s`.
         """
         request = Request(id=next(self._ids), method=method, params=params)
@@ -54,17 +69,36 @@ class JudgeProcess:
             self._waiting[request.id] = answer
             self._write(request)
         try:
-            response = answer.get(timeout=timeout_s)
-        except queue.Empty:
-            raise WorkerTimeout(
-                f"the judge did not answer `{method}` within {timeout_s:.0f} s; it was stopped"
-            ) from None
+            response = self._await(answer, method, timeout_s, silence_s)
         finally:
             with self._lock:
                 self._waiting.pop(request.id, None)
         if response.error is not None:
             raise _error_class(response.error)(response.message or response.error)
         return response.result
+
+    def _await(
+        self, answer: queue.Queue[Response], method: str, timeout_s: float, silence_s: float | None
+    ) -> Response:
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            left_s = deadline_s - time.monotonic()
+            try:
+                return answer.get(timeout=max(0.0, min(left_s, silence_s or left_s)))
+            except queue.Empty:
+                if silence_s is None or left_s <= silence_s:
+                    raise WorkerTimeout(
+                        f"the judge did not answer `{method}` within {timeout_s:.0f} s; it was "
+                        "stopped"
+                    ) from None
+            try:
+                self.request("ping", {}, silence_s)
+            except WorkerTimeout:
+                if answer.empty():
+                    raise WorkerDied(
+                        f"the judge gave no sign of life for {silence_s:.0f} s at `{method}`; it "
+                        "was stopped"
+                    ) from None
 
     def exit_code(self) -> int | None:
         """Return how the process ended (negative: by a signal); None while it runs."""

@@ -150,7 +150,7 @@ class GpuHealth:
         return (
             f"{self._gpu} is quarantined after {self._suspicion.why}: {self.reason}; no more "
             "candidates run on it. hotloop never resets a GPU: look at nvidia-smi, end what still "
-            "runs there or let the operator reset it or reboot, or choose another GPU by "
+            "runs there or tell the machine's operator, or choose another GPU by "
             "CUDA_VISIBLE_DEVICES, then give the same command again"
         )
 
