@@ -42,6 +42,16 @@ class Case:
     kept: tuple[Draw, tuple[torch.Tensor, ...]] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A case made of another one by changing its inputs: see `changed_case.py`."""
+
+    origin: Case
+    case: Case | None = None
+    why: str | None = None
+    """Why there is none."""
+
+
 @dataclass(slots=True)
 class CaseBook:
     """All cases of one reference at one tier."""
@@ -54,6 +64,8 @@ class CaseBook:
     """Names of the implementations that stand in an envelope, in order."""
     free_others: Callable[[], None] = lambda: None
     """Frees what is kept in other books; called where memory runs out."""
+    changed: Changed | None = None
+    """The last that was made, where it is kept."""
 
     def add(self, profile: str, seed: int, *, cache_bytes: int) -> int:
         """Add a case, or note why its profile is void. Returns the bytes it keeps.
@@ -136,10 +148,13 @@ class CaseBook:
 
     def kept_bytes(self) -> int:
         """Return the memory that this book's cases keep."""
-        return sum(kept_bytes(*case.kept) for case in self.cases if case.kept is not None)
+        made = () if self.changed is None or self.changed.case is None else (self.changed.case,)
+        cases = (*self.cases, *made)
+        return sum(kept_bytes(*case.kept) for case in cases if case.kept is not None)
 
     def forget(self) -> None:
         """Keep no inputs and goldens; they are drawn again from the seeds where they are needed."""
+        self.changed = None
         for case in self.cases:
             case.kept = None
 

@@ -27,24 +27,20 @@ from typing import Any
 import torch
 
 from hotloop.core.verdict import Evidence, Stage, Status
-from hotloop.errors import InfraError
 from hotloop.sandbox.processes import descendants
 from hotloop.worker import claims
-from hotloop.worker.cases import Case, CaseBook
+from hotloop.worker.cases import CaseBook
 from hotloop.worker.census import ARITHMETIC, LIBRARY_PRODUCTS, PRODUCTS, WHOLE_LAYERS
-from hotloop.worker.compare import reseeded
+from hotloop.worker.changed_case import changed_case
 from hotloop.worker.evaluation import Evaluation, Failed
 from hotloop.worker.host_reads import HOST_READS
 from hotloop.worker.known_case import Known, size_bytes
-from hotloop.worker.memory import leave_room, ran_out
+from hotloop.worker.memory import leave_room
 from hotloop.worker.model_reference import ModelReference
-from hotloop.worker.one_element import with_one_changed
 from hotloop.worker.reference import Draw
 
 PROFILES = ("normal", "shipped")
 """Preferred in this order: where parameters are constants, a kernel's part may change nothing."""
-MAX_CHANGED_BYTES = 1 << 30
-"""Larger inputs are not copied to be changed."""
 LARGE_BYTES = 1 << 30
 """Inputs and outputs of this size together may leave a second call no memory."""
 GHOST_S = 10.0
@@ -118,7 +114,7 @@ class _Conduct:
     def _look(self, known: Known) -> None:
         if self._ask("hold", 0) == 0 and self._sees_launches:
             raise _hack("no_kernel", "no kernel was launched by forward, the result is not its own")
-        changed = self._changed(known)
+        changed = changed_case(self._book, known, self._checks)
         self._write(self._other, changed.draw)
         seen = self._watch()
         if not self._is_right(changed, self._other):
@@ -149,37 +145,6 @@ class _Conduct:
 
     def _is_right(self, known: Known, index: int) -> bool:
         return known.is_right(self._evaluation.board.outputs(index))
-
-    def _changed(self, known: Known) -> Known:
-        """Return the same inputs with one element of each free tensor changed, and the golden."""
-        tensors = [v for v in known.draw.inputs if isinstance(v, torch.Tensor)]
-        if size_bytes(tensors) > MAX_CHANGED_BYTES:
-            self._checks.append("one_element_skipped:large")
-            return known
-        reference = self._book.reference
-        free = getattr(reference, "sources", ("normal",) * len(known.draw.inputs))
-        inputs = tuple(
-            with_one_changed(v) if law is not None and isinstance(v, torch.Tensor) else v
-            for v, law in zip(known.draw.inputs, free, strict=True)
-        )
-        draw = Draw(inputs, known.draw.state, known.draw.seed, known.draw.profile)
-        try:
-            goldens, eager = reference.golden(draw), reference.eager(draw)
-        except InfraError:
-            raise
-        except Exception as exc:  # noqa: BLE001  the problem's code: it may refuse our values
-            reason = "memory" if ran_out(exc) else type(exc).__name__
-            self._checks.append(f"one_element_skipped:{reason}")
-            return known
-        if not all(bool(torch.isfinite(t).all()) for t in goldens if t.is_floating_point()):
-            self._checks.append("one_element_skipped:nonfinite")
-            return known
-        bounds = tuple(
-            reseeded(bound, golden, (member,))
-            for bound, golden, member in zip(known.case.bounds, goldens, eager, strict=True)
-        )
-        case = Case(known.case.workload, known.case.profile, known.case.seed, bounds)
-        return Known(reference, case, draw, goldens)
 
     def _watch(self) -> claims.Observed:
         answer = self._request("watch", self._other)
