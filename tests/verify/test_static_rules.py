@@ -67,6 +67,34 @@ def test_cheat_is_refused(old, new, rule):
     assert rule_of(HONEST.replace(old, new)) == rule
 
 
+GRID = "double[(triton.cdiv(x.numel(), 128),)]"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (GRID, "(go := double)[(1,)]"),
+        (GRID, "{'rows': double}['rows'][(1,)]"),
+        (GRID, "functools.partial(launch, double)"),
+        (GRID, "double.run"),
+        ("class ModelNew", "tuned = triton.autotune([], key=[])(double)\n\nclass ModelNew"),
+        ("@triton.jit\ndef double", "def double"),
+    ],
+)
+def test_a_kernel_may_be_launched_in_any_words(old, new):
+    assert old in HONEST
+    text = HONEST.replace(old, new)
+    if "@triton.jit" not in text:
+        text = text.replace("class ModelNew", "double = triton.jit(double)\n\nclass ModelNew")
+    assert rule_of(text) is None
+
+
+def test_a_kernel_that_only_a_kernel_names_is_not_launched():
+    other = "@triton.jit\ndef twice(x, n):\n    double(x, x, n)\n\nclass ModelNew"
+    text = HONEST.replace("class ModelNew", other).replace(GRID, "print")
+    assert rule_of(text) == "no_kernel"
+
+
 def test_library_call_is_refused_only_where_the_policy_says_so():
     text = HONEST.replace("        return y", "        return torch.matmul(y, y)")
     assert rule_of(text, library_calls="none") == "library_call"

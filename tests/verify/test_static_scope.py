@@ -97,6 +97,8 @@ def test_aliases(before, line, rule):
     [
         ("try:\n        double[(1,)](x)\n    except Exception:\n        pass", "try_except"),
         ("with contextlib.suppress(Exception):\n        double[(1,)](x)", "try_except"),
+        ("go = double\n    try:\n        go[(1,)](x)\n    except E:\n        pass", "try_except"),
+        ("try:\n        double.run(x, grid=(1,))\n    except E:\n        pass", "try_except"),
         ("try:\n        double[(1,)](x)\n    finally:\n        pass", None),
         ("try:\n        import numpy\n    except ImportError:\n        pass", None),
     ],
@@ -114,10 +116,27 @@ def test_library_calls_by_alias_where_there_are_none():
 
 
 @pytest.mark.parametrize(
-    ("base", "rule"), [("nn.Module", None), ("torch.nn.Module", None), ("Module", "inheritance")]
+    ("base", "before", "rule"),
+    [
+        ("nn.Module", "", None),
+        ("torch.nn.Module", "", None),
+        ("Rows", "class Rows(nn.Module):\n    pass", None),
+        ("Rows, nn.Module", "class Rows:\n    pass", None),
+        ("Rows", "class Most(nn.Module):\n    pass\nclass Rows(Most):\n    pass", None),
+        ("Model", "class Model(nn.Module):\n    pass", "inheritance"),
+        ("Rows", "class Model(nn.Module):\n    pass\nclass Rows(Model):\n    pass", "inheritance"),
+        ("Rows", "class Rows(nn.Linear):\n    pass", "inheritance"),
+        ("Nobody", "", "inheritance"),
+        (
+            "Rows",
+            "class Rows(nn.Module):\n    def go(self):\n        try:\n            pass\n"
+            "        except E:\n            pass",
+            "try_except",
+        ),
+    ],
 )
-def test_a_base_is_torchs_own(base, rule):
-    text = KERNEL.format(line="pass", before="class Module(nn.Module):\n    pass")
+def test_a_base_is_torchs_own_or_made_of_it_here(base, before, rule):
+    text = KERNEL.format(line="pass", before=before)
     text = text.replace("ModelNew(nn.Module)", f"ModelNew({base})")
     candidate = Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
     found = check_candidate(candidate, Policy())

@@ -9,6 +9,12 @@ from hotloop.core.problem import Policy
 from hotloop.core.python_source import Unparsable, parse_python
 from hotloop.verify.static_cuda import check_cuda, check_identifiers, is_cpp
 from hotloop.verify.static_finding import Finding
+from hotloop.verify.static_launches import (
+    guarded_launches,
+    kernel_functions,
+    outside_kernels,
+    unused_kernels,
+)
 from hotloop.verify.static_names import (
     BANNED_ATTRIBUTES,
     BANNED_CALLS,
@@ -19,9 +25,11 @@ from hotloop.verify.static_names import (
 )
 from hotloop.verify.static_scope import Scope, dotted, text_of
 
+MODEL = "ModelNew"
+REFERENCE = "Model"
+"""The reference's class: a copy of it in the candidate's file is no base either."""
 _PATCHERS = frozenset({"setattr", "delattr"})
 _TENSORS = frozenset({"torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter"})
-_SUPPRESSORS = frozenset({"contextlib.suppress"})
 
 
 def check_python(text: str, policy: Policy) -> Iterator[Finding]:
@@ -35,7 +43,7 @@ def check_python(text: str, policy: Policy) -> Iterator[Finding]:
         return
     yield from check_identifiers(text)
     scope = Scope(tree)
-    kernels = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and _is_jit(n)}
+    kernels = kernel_functions(tree)
     for node in ast.walk(tree):
         yield from _imports(node)
         yield from _names(node, scope)
@@ -43,9 +51,9 @@ def check_python(text: str, policy: Policy) -> Iterator[Finding]:
         yield from _texts(node)
         yield from _subclasses(node, scope)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from _fallbacks(node, kernels, scope)
+            yield from guarded_launches(node, kernels, scope)
     yield from _model(tree, scope)
-    yield from _launches(tree, kernels)
+    yield from unused_kernels(tree, kernels)
     if policy.library_calls == "none":
         yield from _library_calls(tree, kernels, scope)
 
@@ -137,72 +145,43 @@ def _subclasses(node: ast.AST, scope: Scope) -> Iterator[Finding]:
         yield Finding("subclass", text, node.lineno)
 
 
-def _fallbacks(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, kernels: set[str], scope: Scope
-) -> Iterator[Finding]:
-    """Refuse a handler around a launch: a kernel that fails must fail."""
-    for node in ast.walk(function):
-        if isinstance(node, (ast.Try, ast.TryStar)) and node.handlers:
-            guarded: list[ast.stmt] = node.body
-        elif isinstance(node, ast.With) and any(
-            scope.resolve(getattr(i.context_expr, "func", i.context_expr)) in _SUPPRESSORS
-            for i in node.items
-        ):
-            guarded = node.body
-        else:
-            continue
-        inside = (n for statement in guarded for n in ast.walk(statement))
-        if any(_launched(n) in kernels for n in inside):
-            text = "no handler around a launch: a kernel that fails must fail, not fall back"
-            yield Finding("try_except", text, node.lineno)
-
-
 def _model(tree: ast.Module, scope: Scope) -> Iterator[Finding]:
-    models = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "ModelNew"]
-    if not models:
+    classes = {n.name: n for n in tree.body if isinstance(n, ast.ClassDef)}
+    if MODEL not in classes:
         yield Finding("no_kernel", "expected a class `ModelNew(torch.nn.Module)`, found none")
-    for model in models:
-        for base in model.bases:
-            name = scope.resolve(base)
-            known = name in ("torch.nn.Module", "torch.nn.modules.Module")
-            if not known and not (scope.has_star and name == "Module"):
-                text = f"`ModelNew({dotted(base)})`: derive from torch.nn.Module, not the reference"
-                yield Finding("inheritance", text, model.lineno)
-        for node in ast.walk(model):
+        return
+    seen: dict[str, None] = {}
+    pending = [MODEL]
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen[name] = None
+        for base in classes[name].bases:
+            if isinstance(base, ast.Name) and base.id in classes and base.id != REFERENCE:
+                pending.append(base.id)
+            elif not _is_module(base, scope):
+                text = f"`{name}({dotted(base)})`: derive from torch.nn.Module, not the reference"
+                yield Finding("inheritance", text, classes[name].lineno)
+    for name in seen:
+        for node in ast.walk(classes[name]):
             if isinstance(node, (ast.Try, ast.TryStar)) and node.handlers:
                 yield Finding(
                     "try_except",
-                    "no `try` in ModelNew: a kernel that fails must fail, not fall back",
+                    f"no `try` in {name}: a kernel that fails must fail, not fall back",
                     node.lineno,
                 )
 
 
-def _launches(tree: ast.Module, kernels: set[str]) -> Iterator[Finding]:
-    if any(_is_extension(dotted(n.func)) for n in ast.walk(tree) if isinstance(n, ast.Call)):
-        return  # its kernels are in CUDA C++
-    launched = {_launched(n) for n in ast.walk(tree)}
-    if not kernels:
-        yield Finding("no_kernel", "expected at least one `@triton.jit` kernel, found none")
-    elif not kernels & launched:
-        yield Finding(
-            "no_kernel", "no `@triton.jit` kernel is launched; expected `kernel[grid](...)`"
-        )
-
-
-def _launched(node: ast.AST) -> str:
-    """Return the name of the kernel that a call launches, empty where it launches none."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
-        return dotted(node.func.value).split(".")[-1]
-    return ""
-
-
-def _is_extension(call: str) -> bool:
-    """Whether a call builds CUDA C++ (`tl.load` does not)."""
-    return call == "load" or call.endswith(("load_inline", "cpp_extension.load"))
+def _is_module(base: ast.expr, scope: Scope) -> bool:
+    name = scope.resolve(base)
+    if name in ("torch.nn.Module", "torch.nn.modules.Module", "object"):
+        return True
+    return scope.has_star and name == "Module"
 
 
 def _library_calls(tree: ast.Module, kernels: set[str], scope: Scope) -> Iterator[Finding]:
-    for node in _outside_kernels(tree, kernels):
+    for node in outside_kernels(tree, kernels):
         name = ""
         if isinstance(node, ast.Call):
             called = node.func
@@ -217,21 +196,3 @@ def _library_calls(tree: ast.Module, kernels: set[str], scope: Scope) -> Iterato
                 f"`{name}`: this problem allows no library call in place of the kernel",
                 getattr(node, "lineno", None),
             )
-
-
-def _outside_kernels(tree: ast.Module, kernels: set[str]) -> Iterator[ast.AST]:
-    pending: list[ast.AST] = [tree]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.FunctionDef) and node.name in kernels:
-            continue
-        yield node
-        pending.extend(ast.iter_child_nodes(node))
-
-
-def _is_jit(function: ast.FunctionDef) -> bool:
-    for decorator in function.decorator_list:
-        target = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if dotted(target).split(".")[-1] == "jit":
-            return True
-    return False

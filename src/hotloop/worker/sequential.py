@@ -36,6 +36,8 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     The accumulator takes one k at a time, or a few where the product is too large for that.
     """
     wide = compute_dtype(a.dtype)
+    if _is_tf32(a) and not a.is_cuda:  # a GPU's own product rounds them, a CPU's does not
+        a, b = round_to_tf32(a), round_to_tf32(b)
     depth = a.shape[-1]
     out = torch.zeros((*a.shape[:-1], b.shape[-1]), dtype=wide, device=a.device)
     step = _step(a, out.numel() * depth, depth)
@@ -48,10 +50,23 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     return out
 
 
+def round_to_tf32(x: Tensor) -> Tensor:
+    """Round float32 values to TF32's 10 mantissa bits, ties away from zero; NaN and Inf stay.
+
+    This is the rounding of PTX `cvt.rna.tf32.f32`.
+    """
+    bits = x.contiguous().view(torch.int32)
+    rounded = ((bits + (1 << 12)) & ~0x1FFF).view(torch.float32)
+    return torch.where(torch.isfinite(x), rounded, x)
+
+
+def _is_tf32(a: Tensor) -> bool:
+    return a.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32
+
+
 def _step(a: Tensor, volume: int, depth: int) -> int:
     longest = max(1, math.ceil(depth / MAX_STEPS))
-    tf32 = a.is_cuda and torch.backends.cuda.matmul.allow_tf32
-    if a.dtype in (torch.float16, torch.bfloat16) or tf32:
+    if a.dtype in (torch.float16, torch.bfloat16) or _is_tf32(a):
         return max(TENSOR_CORE_K, longest)
     excess = math.ceil(volume / VOLUME["cuda" if a.is_cuda else "cpu"])
     return max(longest, min(64, excess))
