@@ -25,7 +25,7 @@ else
 endif
 
 .PHONY: help venv demo demo-model test test-slow test-gpu check bench-attention bench-verify bench-copy \
-  bench-audit bench-durability bench-isolation pilot-report readme clean
+  bench-final bench-audit bench-durability bench-isolation pilot-report readme clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,11 +82,18 @@ bench-attention: $(READY)  ## tune and time the attention problems (GPU); writes
 bench-verify: $(READY)  ## time the verifier itself (GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.verify_throughput $(ARGS)
 
+bench-final: $(READY)  ## time the full and the short final tier (GPU); writes benchmarks/results
+	@$(RUN) -m benchmarks.final_cost $(ARGS)
+
 bench-copy: $(READY)  ## time copies of outputs in and out of a CUDA graph (GPU)
 	@$(RUN) -m benchmarks.copy_out $(ARGS)
 
 bench-audit: $(READY)  ## try fakes on all of KernelBench (GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.audit $(ARGS)
+
+.PHONY: bench-honest
+bench-honest: $(READY)  ## run honest kernels, of which none may be refused (GPU); writes benchmarks/results
+	@$(RUN) -m benchmarks.honest $(ARGS)
 
 bench-durability: $(READY)  ## kill runs at random moments and soak one (no GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.durability $(ARGS)
@@ -94,8 +101,15 @@ bench-durability: $(READY)  ## kill runs at random moments and soak one (no GPU)
 bench-isolation: $(READY)  ## attack the cage, and time each tier (no GPU needed); writes benchmarks/results
 	@$(RUN) -m benchmarks.isolation $(ARGS)
 
+.PHONY: bench-timing
+bench-timing: $(READY)  ## compare the clocks on kernels from 2 us to 5 ms (GPU); writes benchmarks/results
+	@$(RUN) -m benchmarks.timing_probe $(ARGS)
+
 bench-mutation: $(READY)  ## mutation score of the verifier (no GPU, half an hour); writes benchmarks/results
 	@$(RUN) -m benchmarks.mutation --workers 2 --out benchmarks/results/verifier_quality_cpu.json $(ARGS)
+
+bench-mutation-gpu: $(READY)  ## the same on all GPUs, with CUDA sources and the final tier; writes benchmarks/results
+	@$(RUN) -m benchmarks.mutation --device cuda $(ARGS)
 
 pilot-report: $(READY)  ## write the model pilot's results from its runs; ARGS="--folder DIR"
 	@$(RUN) -m benchmarks.model_pilot report $(ARGS)

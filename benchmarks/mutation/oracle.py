@@ -1,51 +1,54 @@
 """The oracle: does a mutant give a wrong result on some input that the problem allows?
 
     TRITON_INTERPRET=1 python -m benchmarks.mutation.oracle     JSON lines in, JSON lines out
+    python -m benchmarks.mutation.oracle cuda                   the same on a GPU, compiled
 
 Apart from the verifier's gate: values, goldens, the criterion and the interpreter's memory checks
 are this package's own. A result is wrong when an element is further from the float64 golden than
-`FACTOR` times eager's own largest error on the same input, or not finite, or of another shape or
-dtype. Each mutant runs in a child, which may crash or hang.
+`FACTOR` times eager's own largest error on the same input and device, or not finite, or of another
+shape or dtype. Mutants run in children, which may crash or hang; this process itself never starts
+CUDA, so that it can be forked.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
-import resource
-import select
-import signal
 import sys
-import tempfile
-import time
+import warnings
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
 
 from benchmarks.mutation import oracle_memory
+from benchmarks.mutation.oracle_child import Answer, Send, in_child, in_children
 from benchmarks.mutation.oracle_inputs import cases
-from benchmarks.mutation.oracle_reference import OracleCase, OracleProblem, outputs_of
+from benchmarks.mutation.oracle_kernel import InputModified, load_kernel, run
+from benchmarks.mutation.oracle_reference import OracleCase, OracleProblem
 
 FACTOR = 8.0
-WALL_FACTOR = 20.0
-"""The machine may be shared: a child that waits is not a child that hangs."""
-Answer = dict[str, Any]
+ORIGINAL_S = 120.0
+"""For the correct kernel: processor time on a CPU, wall clock on a GPU."""
+START_S = 30.0
+"""Of CUDA in a child, on a GPU that many share."""
 
 
 class Oracle:
     """The cases of one problem."""
 
-    def __init__(self, message: Mapping[str, Any]) -> None:
+    def __init__(self, message: Mapping[str, Any], device: str = "cpu") -> None:
         """Draw the cases.
 
         Args:
             message: `source` of the problem file, `settings`, `workloads` (further settings, by
-                name), `fixed` (positions of inputs whose values have a meaning).
+                name), `fixed` (positions of inputs whose values have a meaning), `language`.
+            device: `cpu` (Triton's interpreter) or `cuda`.
         """
+        self._device = device
+        self._language = message.get("language", "triton")
         named = {"nominal": {}, **message["workloads"]}
         self.cases: list[tuple[OracleProblem, OracleCase]] = []
         for profile, seed in cases():
@@ -57,107 +60,98 @@ class Oracle:
                     self.cases.append((problem, case))
 
     def check_original(self, source: str) -> Answer:
-        """Run the correct kernel on all cases and widen the yardsticks by its own error."""
-        answer = in_child(lambda send: self._measure(source, send), 120.0)
-        for (_, case), errors in zip(self.cases, answer.get("errors", ()), strict=False):
-            case.yardstick = [max(y, e) for y, e in zip(case.yardstick, errors, strict=True)]
+        """Run the correct kernel on all cases and widen the yardsticks by its own error.
+
+        On a GPU the yardsticks are those of eager there; cases on which it is off are left out.
+        """
+        answer = self._child(lambda send: self._measure(source, send), ORIGINAL_S)
+        kept = []
+        for (problem, case), found in zip(self.cases, answer.pop("yardsticks", ()), strict=False):
+            if found is not None:
+                case.yardstick = found
+                kept.append((problem, case))
+        if answer["outcome"] == "ran":
+            self.cases = kept
         return answer
 
-    def try_mutant(self, source: str, limit_s: float) -> Answer:
-        """Search for an input on which the mutant is wrong."""
-        return in_child(lambda send: self._search(source, send), limit_s)
+    def try_mutants(self, sources: Sequence[str], limit_s: float, left_s: float) -> list[Answer]:
+        """Search for an input on which each mutant is wrong; `left_s` is for all of them."""
 
-    def _measure(self, source: str, send: Any) -> None:
-        module = load(source)
-        ratios, errors = [], []
+        def search(number: int, send: Send) -> bool:
+            return self._search(sources[number], send)
+
+        if self._device == "cpu":
+            return [in_child(partial(search, i), limit_s) for i in range(len(sources))]
+        return in_children(len(sources), search, start_s=START_S, limit_s=limit_s, left_s=left_s)
+
+    def _child(self, work: Any, limit_s: float) -> Answer:
+        if self._device == "cpu":
+            return in_child(work, limit_s)
+
+        def once(_: int, send: Send) -> bool:
+            work(send)
+            return False
+
+        return in_children(1, once, start_s=START_S, limit_s=limit_s, left_s=2 * limit_s)[0]
+
+    def _measure(self, source: str, send: Send) -> None:
+        kernel = load_kernel(source, self._language, self._device)
+        worst, worst_case = 0.0, ""
+        yardsticks: list[list[float] | None] = []
         for problem, case in self.cases:
-            outputs = run(module, problem, case)
-            found = [error_of(o, g) for o, g in zip(outputs, case.golden, strict=True)]
-            errors.append(found)
-            pairs = zip(found, case.yardstick, strict=True)
-            ratios.append(max(e / y if y else (0.0 if e == 0 else 1e30) for e, y in pairs))
-        worst = max(range(len(ratios)), key=ratios.__getitem__)
-        send({"outcome": "ran", "errors": errors, "worst_ratio": ratios[worst],
-              "worst_case": self.cases[worst][1].name, "oob": _outside()})  # fmt: skip
+            yardstick: list[float] | None = case.yardstick
+            if self._device != "cpu":
+                yardstick = problem.eager_yardstick(case, self._device)
+            if yardstick is None:
+                yardsticks.append(None)
+                continue
+            outputs = run(kernel, problem, case, self._device)
+            errors = [error_of(o, g) for o, g in zip(outputs, case.golden, strict=True)]
+            pairs = list(zip(errors, yardstick, strict=True))
+            yardsticks.append([max(e, y) for e, y in pairs])
+            ratio = max(e / y if y else (0.0 if e == 0 else 1e30) for e, y in pairs)
+            if ratio >= worst:
+                worst, worst_case = ratio, case.name
+        send({"outcome": "ran", "yardsticks": yardsticks, "worst_ratio": worst,
+              "worst_case": worst_case, "oob": _outside()})  # fmt: skip
 
-    def _search(self, source: str, send: Any) -> None:
+    def _search(self, source: str, send: Send) -> bool:
+        """Send what was found; return whether this process is fit for another mutant."""
         try:
-            module = load(source)
+            kernel = load_kernel(source, self._language, self._device)
         except Exception as exc:  # noqa: BLE001  any failure is the mutant's
             send({"outcome": "raises", "message": f"{type(exc).__name__}: {exc}"[:200]})
-            return
+            return True
         witness = None
         for problem, case in self.cases:
             try:
-                outputs = run(module, problem, case)
-                witness = difference(outputs, case)
+                witness = difference(run(kernel, problem, case, self._device), case)
             except InputModified:
                 witness = {"case": case.name, "kind": "input_modified"}
             except Exception as exc:  # noqa: BLE001
                 text = f"{type(exc).__name__}: {exc}"[:200]
                 send({"outcome": "raises", "message": text, "case": case.name, "oob": _outside()})
-                return
+                return self._is_fit()
             if witness is not None:
                 break
         outcome = "shown" if witness else "not_shown"
         send({"outcome": outcome, "witness": witness, "oob": _outside()})
+        return True
+
+    def _is_fit(self) -> bool:
+        """Whether this process can go on after an exception: a GPU's context may be gone."""
+        if self._device == "cpu":
+            return False
+        try:
+            torch.cuda.synchronize()
+        except Exception:  # noqa: BLE001  torch has several kinds for it
+            return False
+        return True
 
 
 def _outside() -> dict[str, int]:
+    """Return the accesses outside; a GPU does not tell."""
     return {"loads": oracle_memory.WATCH.loads, "stores": oracle_memory.WATCH.stores}
-
-
-def load(source: str) -> Any:
-    """Import a kernel file."""
-    folder = Path(tempfile.mkdtemp(prefix="mutant-"))
-    path = folder / "mutant_kernel.py"
-    path.write_text(source, encoding="utf-8")
-    try:
-        spec = importlib.util.spec_from_file_location("mutant_kernel", path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["mutant_kernel"] = module
-        spec.loader.exec_module(module)
-    finally:
-        path.unlink()
-        with contextlib.suppress(OSError):
-            folder.rmdir()
-    return module
-
-
-def run(module: Any, problem: OracleProblem, case: OracleCase) -> list[torch.Tensor]:
-    """Run a kernel file's `ModelNew` on copies of a case's inputs and parameters."""
-    with torch.no_grad():
-        model = module.ModelNew(*problem.init_args)
-        mapping = {ref: own for own, ref in getattr(module, "PARAMETERS", {}).items()}
-        for name, value in case.state.items():
-            _set(model, mapping.get(name, name), value.clone())
-        if hasattr(model, "prepare"):
-            model.prepare()
-        inputs = [v.clone() if isinstance(v, torch.Tensor) else v for v in case.inputs]
-        outputs = outputs_of(model(*inputs))
-    for kept, given in zip(case.inputs, inputs, strict=True):
-        if isinstance(kept, torch.Tensor) and not torch.equal(kept, given):
-            raise InputModified("an input was modified")
-    return outputs
-
-
-class InputModified(Exception):
-    """A forward wrote into its arguments."""
-
-
-def _set(model: torch.nn.Module, dotted: str, value: torch.Tensor) -> None:
-    *path, leaf = dotted.split(".")
-    owner: Any = model
-    for part in path:
-        owner = getattr(owner, part, None)
-    if owner is None:
-        return
-    if leaf in owner._parameters:
-        owner._parameters[leaf] = torch.nn.Parameter(value, requires_grad=False)
-    elif leaf in owner._buffers:
-        owner._buffers[leaf] = value
 
 
 def error_of(output: torch.Tensor, golden: torch.Tensor) -> float:
@@ -187,67 +181,40 @@ def difference(outputs: Sequence[torch.Tensor], case: OracleCase) -> Answer | No
     return None
 
 
-def in_child(work: Any, limit_s: float) -> Answer:
-    """Run `work(send)` in a forked child and return what it sent.
-
-    Args:
-        work: gets a function that takes the answer.
-        limit_s: processor time that it may take; `WALL_FACTOR` times that on the clock.
-    """
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        code = 1
-        cpu_s = max(1, int(limit_s))
-        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-        try:
-            work(lambda answer: os.write(writer, json.dumps(answer).encode() + b"\n"))
-            code = 0
-        except BaseException as exc:  # noqa: BLE001  the child says what it can and is gone
-            os.write(writer, json.dumps({"outcome": "fault", "message": repr(exc)[:300]}).encode())
-        finally:
-            os._exit(code)
-    os.close(writer)
-    data, deadline = b"", time.monotonic() + WALL_FACTOR * limit_s
-    hung = False
-    while True:
-        ready, _, _ = select.select([reader], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
-            hung = True
-            os.kill(child, signal.SIGKILL)
-            break
-        part = os.read(reader, 65536)
-        if not part:
-            break
-        data += part
-    os.close(reader)
-    _, status = os.waitpid(child, 0)
-    if hung or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
-        return {"outcome": "hangs"}
-    return json.loads(data) if data else {"outcome": "crashes"}
-
-
-def serve() -> None:
+def serve(device: str) -> None:
     """Answer requests until the input ends."""
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)  # fills what torch.empty returns with NaN
-    oracle_memory.install()
+    # fills what torch.empty returns with NaN
+    torch.use_deterministic_algorithms(True, warn_only=device != "cpu")
+    if device == "cpu":
+        oracle_memory.install()
+    else:
+        warnings.simplefilter("ignore")
+        _warm()
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a kernel prints is no answer
     oracle: Oracle | None = None
     for line in sys.stdin:
         message = json.loads(line)
         if message["op"] == "load":
-            oracle = Oracle(message)
-            answer = oracle.check_original(message["kernel"])
-            answer.pop("errors", None)
+            oracle = Oracle(message, device)
+            answer: Answer = oracle.check_original(message["kernel"])
             answer["cases"] = len(oracle.cases)
         else:
             assert oracle is not None
-            answer = oracle.try_mutant(message["kernel"], message["limit_s"])
+            limit_s, left_s = message["limit_s"], message.get("left_s", 1e6)
+            answer = {"answers": oracle.try_mutants(message["kernels"], limit_s, left_s)}
         answers.write(json.dumps(answer) + "\n")
 
 
+def _warm() -> None:
+    """Do once what every child's first compilation would; without a GPU they try themselves."""
+    from hotloop.worker import warm_kernel
+
+    with contextlib.suppress(Exception):
+        warm_kernel.compile_once()
+        warm_kernel.build_driver_module()
+
+
 if __name__ == "__main__":
-    serve()
+    serve(sys.argv[1] if len(sys.argv) > 1 else "cpu")

@@ -57,21 +57,24 @@ class OracleProblem:
         values = list(self.namespace["get_inputs"]())
         return fill_inputs(values, profile, seed, fixed=fixed), fill_state(state, profile, seed)
 
-    def run(self, inputs: Sequence[Any], state: State, dtype: torch.dtype) -> list[Tensor]:
-        """Run the reference in a dtype."""
+    def run(
+        self, inputs: Sequence[Any], state: State, dtype: torch.dtype, device: str = "cpu"
+    ) -> list[Tensor]:
+        """Run the reference in a dtype on a device; returns outputs on the CPU."""
 
         def cast(value: Any) -> Any:
-            floating = isinstance(value, Tensor) and value.is_floating_point()
-            return value.to(dtype).clone() if floating else value
+            if not isinstance(value, Tensor):
+                return value
+            return value.to(device, dtype if value.is_floating_point() else value.dtype, copy=True)
 
         wide = [cast(v) for v in inputs]
         buffers = {name: cast(value) for name, value in state.items()}
-        if self.is_attention:
-            return [self._attention(wide, buffers)]
-        model = self.namespace["Model"](*self.init_args).to(dtype)
-        model.load_state_dict(buffers)
-        with torch.no_grad():
-            return outputs_of(model(*wide))
+        with torch.device(device), torch.no_grad():
+            if self.is_attention:
+                return [self._attention(wide, buffers).cpu()]
+            model = self.namespace["Model"](*self.init_args).to(device, dtype)
+            model.load_state_dict(buffers)
+            return [output.cpu() for output in outputs_of(model(*wide))]
 
     def case(self, profile: str, seed: int, fixed: Sequence[int]) -> OracleCase | None:
         """Return a case, or None where the values cannot tell a right result from a wrong one."""
@@ -81,19 +84,15 @@ class OracleProblem:
             eager = self.run(inputs, state, torch.float32)
         except (RuntimeError, ValueError):
             return None  # the reference does not accept such values
-        yardstick = []
-        for g, b in zip(golden, eager, strict=True):
-            if not g.is_floating_point():
-                if not torch.equal(g, b):
-                    return None
-                yardstick.append(0.0)
-                continue
-            largest = float(g.abs().max()) if g.numel() else 0.0
-            error = float((b.double() - g).abs().max()) if g.numel() else 0.0
-            if not (math.isfinite(largest) and math.isfinite(error)) or error > 0.1 * largest:
-                return None
-            yardstick.append(max(error, largest * 2.0**-24))
+        yardstick = yardstick_of(golden, eager)
+        if yardstick is None:
+            return None
         return OracleCase(f"{profile}/{seed}", inputs, state, golden, yardstick)
+
+    def eager_yardstick(self, case: OracleCase, device: str) -> list[float] | None:
+        """Return the yardstick of eager on a device, None where it is off itself."""
+        eager = self.run(case.inputs, case.state, torch.float32, device)
+        return yardstick_of(case.golden, eager)
 
     def _draw_attention(self, profile: str, seed: int) -> tuple[list[Any], State]:
         space = self.namespace
@@ -130,6 +129,27 @@ class OracleProblem:
         finally:
             torch.set_default_dtype(default)
         return torch.nan_to_num(torch.softmax(scores, dim=-1)) @ v
+
+
+def yardstick_of(golden: Sequence[Tensor], eager: Sequence[Tensor]) -> list[float] | None:
+    """Return eager's largest error for each output, None where eager is no measure.
+
+    That is at least half a unit in the last place of the golden's largest value, and 0 where
+    equality is demanded.
+    """
+    yardstick = []
+    for g, b in zip(golden, eager, strict=True):
+        if not g.is_floating_point():
+            if not torch.equal(g, b):
+                return None
+            yardstick.append(0.0)
+            continue
+        largest = float(g.abs().max()) if g.numel() else 0.0
+        error = float((b.double() - g).abs().max()) if g.numel() else 0.0
+        if not (math.isfinite(largest) and math.isfinite(error)) or error > 0.1 * largest:
+            return None
+        yardstick.append(max(error, largest * 2.0**-24))
+    return yardstick
 
 
 def outputs_of(result: Any) -> list[Tensor]:

@@ -12,6 +12,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from benchmarks.mutation.scope import KERNEL, Site, sites
 
@@ -71,6 +72,7 @@ class RuleBook:
 BOOK = RuleBook()
 
 
+@lru_cache(maxsize=256)
 def canonical(source: str) -> str:
     """Return the source as the rewriting writes it: without comments, in one style."""
     return _joined(*_parts(ast.parse(source)))
@@ -129,18 +131,22 @@ def mutants(
             if text not in seen:
                 seen.add(text)
                 fresh.append(Mutant(rule.name, rule.group, text))
-        if per_rule is not None and len(fresh) > per_rule:
-            picked = random.Random(f"{seed} {rule.name}").sample(range(len(fresh)), per_rule)
-            fresh = [fresh[i] for i in sorted(picked)]
-        found += fresh
+        found += drawn(fresh, rule.name, per_rule, seed)
     return found
 
 
-def difference(source: str, mutant: str) -> str:
+def drawn(fresh: list[Mutant], name: str, per_rule: int | None, seed: int) -> list[Mutant]:
+    """Return at most `per_rule` of a rule's mutants, chosen by the seed, in their order."""
+    if per_rule is None or len(fresh) <= per_rule:
+        return fresh
+    picked = random.Random(f"{seed} {name}").sample(range(len(fresh)), per_rule)
+    return [fresh[i] for i in sorted(picked)]
+
+
+def difference(source: str, mutant: str, language: str = "triton") -> str:
     """Return the changed lines, old ones with `-` and new ones with `+`."""
-    lines = difflib.unified_diff(
-        canonical(source).splitlines(), mutant.splitlines(), lineterm="", n=0
-    )
+    original = canonical(source) if language == "triton" else source
+    lines = difflib.unified_diff(original.splitlines(), mutant.splitlines(), lineterm="", n=0)
     return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 

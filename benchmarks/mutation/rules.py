@@ -1,10 +1,12 @@
-"""All rules for Triton sources, by name."""
+"""All rules by name: those for Triton sources, and which of either language are asked for."""
 
 from __future__ import annotations
 
 from benchmarks.mutation import (  # noqa: F401  each adds its rules to the book
     rules_addresses,
     rules_arithmetic,
+    rules_cuda,
+    rules_cuda_statements,
     rules_launch,
     rules_loops,
     rules_masks,
@@ -12,6 +14,7 @@ from benchmarks.mutation import (  # noqa: F401  each adds its rules to the book
     rules_reductions,
     rules_types,
 )
+from benchmarks.mutation.cuda_rule import CUDA_RULES
 from benchmarks.mutation.rule import BOOK, Rule
 
 GROUPS = (
@@ -26,16 +29,33 @@ RULES: dict[str, Rule] = {
 
 
 def rules_of(names: str) -> list[Rule]:
-    """Return the rules or groups of rules named, with commas between; all for an empty text.
+    """Return the Triton rules or groups named, with commas between; all for an empty text.
 
     Raises:
-        ValueError: there is no such rule or group.
+        ValueError: neither language has such a rule or group.
     """
+    wanted = _wanted(names)
+    return [r for r in RULES.values() if not wanted or r.name in wanted or r.group in wanted]
+
+
+def cuda_rules_of(names: str) -> list[str]:
+    """Return the names of the CUDA rules or groups named; all for an empty text.
+
+    Raises:
+        ValueError: neither language has such a rule or group.
+    """
+    wanted = _wanted(names)
+    pairs = ((name, group) for name, (group, _) in CUDA_RULES.items())
+    return [n for n, group in pairs if not wanted or n in wanted or group in wanted]
+
+
+def _wanted(names: str) -> list[str]:
     wanted = [n for n in names.split(",") if n]
-    known = set(RULES) | {r.group for r in RULES.values()}
+    known = set(RULES) | {r.group for r in RULES.values()} | set(CUDA_RULES)
+    known |= {group for group, _ in CUDA_RULES.values()}
     for name in wanted:
         if name not in known:
             raise ValueError(
                 f"expected rules or groups of {', '.join(sorted(known))}; got {name!r}"
             )
-    return [r for r in RULES.values() if not wanted or r.name in wanted or r.group in wanted]
+    return wanted

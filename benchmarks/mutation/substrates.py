@@ -1,8 +1,9 @@
 """Correct kernels that mutants are made of, each with a problem at sizes that an interpreter bears.
 
-Three sources: `benchmarks/mutants` (small kernels of many families with native problem files),
-`benchmarks/kernels` (KernelBench; they need the data set) and what the built-in generator writes
-for the examples. Sizes are no powers of two, and smaller blocks than usual make several of them.
+Four sources: `benchmarks/mutants` (small kernels of many families with native problem files),
+`benchmarks/kernels` (KernelBench; they need the data set), what the built-in generator writes for
+the examples, and CUDA C++ files, which need a GPU. Sizes are no powers of two, and smaller blocks
+than usual make several of them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks.results_file import ROOT
 from benchmarks.verify_suite import KERNELS, with_constants
@@ -35,6 +37,13 @@ class Substrate:
     """Arguments whose values have a meaning: the oracle leaves them to `get_inputs`."""
     workloads: Mapping[str, Settings] = field(default_factory=dict)
     """Further sizes that a problem of generic shapes allows."""
+    devices: tuple[str, ...] = ("cpu", "cuda")
+    """Where both the verifier and the oracle can run it."""
+
+    @property
+    def language(self) -> str:
+        """`cuda` for a `.cu` file, else `triton`."""
+        return "cuda" if self.kernel is not None and self.kernel.suffix == ".cu" else "triton"
 
     @property
     def needs_data(self) -> bool:
@@ -94,9 +103,32 @@ def _bench(
     )
 
 
-def _built(family: str, path: str, settings: Settings) -> Substrate:
+def _built(family: str, path: str, settings: Settings, **more: Any) -> Substrate:
     name = f"builtin_{Path(path).stem}"
-    return Substrate(name=name, family=family, problem=path, kernel=None, settings=settings)
+    return Substrate(name=name, family=family, problem=path, kernel=None, settings=settings, **more)
+
+
+def _cuda(family: str, *names: str, **more: Settings) -> list[Substrate]:
+    """Return kernels in CUDA C++ with a problem file of ours."""
+    return [
+        Substrate(
+            name=f"cuda_{name}",
+            family=family,
+            problem=f"benchmarks/mutants/problems/{name}.py",
+            kernel=MUTANTS / "cuda" / f"{name}.cu",
+            workloads=more,
+            devices=("cuda",),
+        )
+        for name in names
+    ]
+
+
+def _from_examples(family: str, name: str, kernel: Path, settings: Settings) -> Substrate:
+    """Return a kernel in CUDA C++ with a problem of the examples."""
+    return Substrate(
+        name=f"cuda_{name}", family=family, problem=f"examples/{name}.py", kernel=kernel,
+        settings=settings, devices=("cuda",),
+    )  # fmt: skip
 
 
 _FLAT = {"batch_size": 3, "dim": 150}
@@ -202,28 +234,53 @@ BENCH = (
         GROUPS=4,
     ),
 )
+_GPU_ONLY = {"devices": ("cuda",)}
 BUILT = (
     # Of the attention template's kernels Triton's stock interpreter, which the oracle runs on,
     # takes this one; in the others nested compile-time constants defeat it.
     _built("attention", "examples/attention/document.py", _HEADS),
+    *(
+        _built("attention", f"examples/attention/{name}.py", _HEADS, **_GPU_ONLY)
+        for name in ("causal", "relative", "alibi", "softcap")
+    ),
     _built("norm", "examples/layer_norm.py", {"ROWS": 5, "COLUMNS": 80}),
     _built("matmul", "examples/linear_relu.py", {"M": 40, "K": 50, "N": 70}),
     _built("softmax", "examples/row_softmax.py", {"ROWS": 5, "COLUMNS": 83}),
 )
-SUBSTRATES = (*OWN, *BENCH, *BUILT)
+CUDA = (
+    *_cuda("elementwise", "relu", "hard_tanh", "bias_gelu", "swiglu"),
+    *_cuda("reduction", "argmin", "log_sum_exp"),
+    *_cuda("reduction", "mean_reduction", unlisted={"B": 3, "R": 1, "C": 7}),
+    *_cuda("norm", "group_norm"),
+    *_cuda("scan", "cumsum"),
+    *_cuda("convolution", "conv1d"),
+    *_cuda("pooling", "max_pool1d", "average_pool2d"),
+    *_cuda("loss", "huber"),
+    *_cuda("matmul", "matmul"),
+    *_cuda("indexing", "transpose"),
+    _from_examples(
+        "norm", "layer_norm", MUTANTS / "cuda" / "layer_norm.cu", {"ROWS": 5, "COLUMNS": 80}
+    ),
+    _from_examples(
+        "softmax",
+        "row_softmax",
+        ROOT / "examples" / "cuda" / "row_softmax.cu",
+        {"ROWS": 5, "COLUMNS": 83},
+    ),
+)
+SUBSTRATES = (*OWN, *BENCH, *BUILT, *CUDA)
 
 
 def substrates_of(names: str) -> list[Substrate]:
-    """Return the substrates or families named, with commas between; all for an empty text.
+    """Return the substrates, families or languages named, with commas between; all for none.
 
     Raises:
-        ValueError: there is no such substrate or family.
+        ValueError: there is no such substrate, family or language.
     """
-    wanted = [n for n in names.split(",") if n]
-    known = {s.name for s in SUBSTRATES} | {s.family for s in SUBSTRATES}
-    for name in wanted:
-        if name not in known:
-            raise ValueError(
-                f"expected problems or families of {', '.join(sorted(known))}; got {name!r}"
-            )
-    return [s for s in SUBSTRATES if not wanted or s.name in wanted or s.family in wanted]
+    wanted = {n for n in names.split(",") if n}
+    known = {name for s in SUBSTRATES for name in (s.name, s.family, s.language)}
+    for name in sorted(wanted - known):
+        raise ValueError(
+            f"expected problems or families of {', '.join(sorted(known))}; got {name!r}"
+        )
+    return [s for s in SUBSTRATES if not wanted or wanted & {s.name, s.family, s.language}]

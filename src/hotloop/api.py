@@ -111,6 +111,7 @@ def verify(
     *,
     device: str = "auto",
     tier: str | None = None,
+    short: bool = False,
     min_isolation: str = DEFAULT_ISOLATION,
     listen: Listener = lambda event: None,
     **options: Unpack[ProblemOptions],
@@ -122,6 +123,8 @@ def verify(
         candidate: a `.py` file with `ModelNew`, or a Candidate.
         device: `auto`, `cuda` or `cpu`.
         tier: `fast` or `final`; by default `final` on a GPU. There is no final tier on `cpu`.
+        short: take the short final tier: no sanitizers, no shapes that decide nothing, half the
+            interleaved rounds.
         min_isolation: `T0`, `T1` or `T2`.
         listen: called with the `setup` event once the problem is loaded.
         **options: `settings`, `data`: see `hotloop.search_options.ProblemOptions`.
@@ -133,9 +136,14 @@ def verify(
     """
     where = find_device(device)
     wanted = _tier(tier, where)
+    if short and wanted is not Tier.FINAL:
+        raise ConfigError(
+            "--short: there is no short fast tier; use it with --tier final, on a GPU"
+        )
     found = find_problem(problem, where, options)
     kernel = candidate if isinstance(candidate, Candidate) else read_candidate(Path(candidate))
     verifier = LocalVerifier(where, min_isolation=min_isolation)
+    verifier.short_final = short
     try:
         listen(Event(kind="setup", payload={"info": verifier.load(found)}))
         return verifier.verify(kernel, wanted)

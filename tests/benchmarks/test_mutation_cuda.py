@@ -1,10 +1,17 @@
 """CUDA sources are rewritten token by token; comments and strings stay as they are."""
 
+import contextlib
+import random
+import shutil
+
 import pytest
+from benchmarks.mutation.cuda_rule import cuda_mutants
 from benchmarks.mutation.cuda_tokens import text_of, tokens_of
-from benchmarks.mutation.rules_cuda import CUDA_RULES, cuda_mutants
+from benchmarks.mutation.rules import CUDA_RULES, cuda_rules_of
 from benchmarks.mutation.substrates import MUTANTS
 from benchmarks.results_file import ROOT
+
+from hotloop.worker.cuda_compiler import CompileFailedError, compile_by_nvcc
 
 SOURCES = sorted((*(MUTANTS / "cuda").glob("*.cu"), *(ROOT / "examples" / "cuda").glob("*.cu")))
 KERNEL = """// a comment: i < n && __syncthreads()
@@ -14,6 +21,9 @@ __global__ void f(const float* x, float* y, int n) {
   for (int k = 0; k < n; k += 32) { top = fmaxf(top, x[i * n + k]); }
   __syncthreads();
   if (i < n && top > 0.5f) y[i] += expf(x[i] / 2.0f);
+  float m = s / m + EPSILON;
+  float d = (s - m) > 1.0f ? s : t;
+  atomicAdd(y, m);
 }
 """
 EXPECTED = {
@@ -35,6 +45,22 @@ EXPECTED = {
     "number_off_by_one": "k += 33",
     "number_scaled": "top > 0.25f",
     "fewer_bits": "__half top",
+    "value_fewer_bits": "y[i] += __uint_as_float(__float_as_uint(expf(x[i] / 2.0f)) & 0xffff0000u)",
+    "loop_starts_late": "int k = 0 + 1;",
+    "loop_stops_early": "k < n - 1;",
+    "loop_step_doubled": "k += 2 * 32",
+    "loop_once": "int k = 0; if ( k < n) {",
+    "index_shifted": "x[i * n + k + 1]",
+    "address_term_dropped": "x[i * n ])",
+    "negation_dropped": "top = INFINITY",
+    "constant_nudged": "x[i] / 2.02f",
+    "warp_size": "k += 16",
+    "statement_deleted": "{ ; }",
+    "count_off_by_one": "/ (m - 1)",
+    "epsilon_dropped": "m + 0.0f",
+    "operands_swapped": "(m - s)",
+    "branches_swapped": "? t : s;",
+    "atomic_dropped": "*(y) = m;",
 }
 
 
@@ -61,7 +87,32 @@ def test_comments_strings_and_the_launch_description_are_left_alone():
 
 
 def test_there_are_rules_of_many_classes():
-    assert len(CUDA_RULES) >= 20
+    assert len(CUDA_RULES) >= 40
     assert {"sync", "masks", "tiles", "accumulators", "types"} <= {
         g for g, _ in CUDA_RULES.values()
     }
+
+
+def test_rules_of_one_class_are_taken_by_its_name():
+    names = cuda_rules_of("loops,sync_dropped")
+    assert {CUDA_RULES[n][0] for n in names} == {"loops", "sync"}
+    assert {m.rule for m in cuda_mutants(KERNEL, names)} <= set(names)
+    few = cuda_mutants(KERNEL, names, per_rule=1, seed=3)
+    assert len(few) == len({m.rule for m in few})
+    with pytest.raises(ValueError, match="nonsense"):
+        cuda_rules_of("nonsense")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.stem)
+def test_sources_and_most_of_their_mutants_compile(path):
+    source = path.read_text(encoding="utf-8")
+    compile_by_nvcc(source, "kernel.cu")
+    found = random.Random(0).sample(cuda_mutants(source), 2)
+    compiled = 0
+    for mutant in found:
+        with contextlib.suppress(CompileFailedError):
+            compile_by_nvcc(mutant.source, "mutant.cu")
+            compiled += 1
+    assert compiled >= 1

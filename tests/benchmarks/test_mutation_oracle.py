@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import torch
-from benchmarks.mutation.oracle import FACTOR, difference
+from benchmarks.mutation.oracle import FACTOR, Oracle, difference
 from benchmarks.mutation.oracle_inputs import PROFILES, cases, fill_inputs, fill_state
 from benchmarks.mutation.oracle_reference import OracleCase, OracleProblem
 from benchmarks.mutation.substrates import substrates_of
@@ -119,17 +119,49 @@ def test_the_oracle_finds_faults_in_a_kernel_and_none_in_the_correct_one():
         "op": "load", "source": (ROOT / substrate.problem).read_text(), "settings": {},
         "workloads": {}, "fixed": [], "kernel": right,
     }  # fmt: skip
-    asked = [load, *({"op": "try", "kernel": s, "limit_s": 20.0} for s in sources.values())]
-    asked[-1]["limit_s"] = 1.0
+    *quick, last = sources.values()
+    asked = [
+        load,
+        {"op": "try", "kernels": quick, "limit_s": 20.0},
+        {"op": "try", "kernels": [last], "limit_s": 1.0},
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.mutation.oracle"],
         input="".join(json.dumps(message) + "\n" for message in asked),
         env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)},
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    loaded, *answers = (json.loads(line) for line in done.stdout.splitlines())
+    loaded, *parts = (json.loads(line) for line in done.stdout.splitlines())
+    answers = [answer for part in parts for answer in part["answers"]]
     assert (loaded["outcome"], loaded["oob"]) == ("ran", {"loads": 0, "stores": 0})
     assert loaded["worst_ratio"] <= 1
     assert [a["outcome"] for a in answers] == list(sources)
     assert "negative" in answers[0]["witness"]["case"]
     assert answers[1]["oob"]["stores"] > 0
+
+
+NEGATING = """
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return -x
+"""
+
+
+def test_without_the_interpreter_one_process_serves_many_mutants():
+    """Device `cpu:0` takes the way of a GPU: eager there is the yardstick, children are shared."""
+    problem = NEGATING.replace("ModelNew", "Model") + (
+        "\n\ndef get_inputs():\n    return [torch.rand(3, 5)]\n"
+        "\n\ndef get_init_inputs():\n    return []\n"
+    )
+    message = {"source": problem, "settings": {}, "workloads": {}, "fixed": []}
+    oracle = Oracle(message, device="cpu:0")
+    found = oracle.check_original(NEGATING)
+    assert (found["outcome"], found["worst_ratio"]) == ("ran", 0.0)
+    assert len(oracle.cases) == len(cases())
+    wrong, raising = NEGATING.replace("-x", "x"), NEGATING.replace("-x", "x[9]")
+    sources = [wrong, "import os; os._exit(3)", NEGATING, raising, wrong]
+    outcomes = [a["outcome"] for a in oracle.try_mutants(sources, 20.0, 60.0)]
+    assert outcomes == ["shown", "crashes", "not_shown", "raises", "shown"]

@@ -1,17 +1,25 @@
 """What counts, what is killed, and how a run goes on where it was stopped."""
 
+import inspect
 import json
+import subprocess
+import sys
 
 import pytest
+from benchmarks.mutation.bench import jobs_of
 from benchmarks.mutation.plan import Choice, Progress, row_of
 from benchmarks.mutation.report import result_rows
-from benchmarks.mutation.rules import rules_of
+from benchmarks.mutation.rules import cuda_rules_of, rules_of
 from benchmarks.mutation.score import kind_of, summary, table, witness_text
 from benchmarks.mutation.substrates import SUBSTRATES, substrates_of
+from benchmarks.mutation.worker import candidate_of
 from benchmarks.results_file import ROOT
 
 from hotloop.core.problem import Policy
 from hotloop.verify.static_rules import check_candidate
+from hotloop.worker import judge
+from hotloop.worker.session import Session
+from hotloop.worker.verification import Verification
 
 INSIDE = {"loads": 0, "stores": 0}
 OUTSIDE = {"loads": 3, "stores": 0}
@@ -82,8 +90,15 @@ def test_progress_goes_on_after_a_line_that_was_cut(tmp_path):
     path.write_text(path.read_text()[:-20], encoding="utf-8")
     again = Progress(path)
     assert list(again.rows) == ["a", "b"]
+    assert again.begun == {"max_reduction"}
     again.add(row("shown", "PASSED", key="c"))
     assert set(Progress(path).rows) == set("abc")
+
+
+def test_progress_knows_the_machine_of_an_earlier_run(tmp_path):
+    assert Progress(tmp_path / "rows.jsonl").machine({}) == {}
+    assert Progress(tmp_path / "rows.jsonl").machine({"gpu": "H"}) == {"gpu": "H"}
+    assert Progress(tmp_path / "rows.jsonl").machine({}) == {"gpu": "H"}
 
 
 def test_a_smaller_limit_takes_a_part_of_a_larger_one():
@@ -110,19 +125,108 @@ def test_substrates_are_many_distinct_and_there():
         assert substrate.kernel is None or substrate.kernel.is_file()
     kernels = {s.kernel for s in SUBSTRATES}
     assert {p for p in (ROOT / "benchmarks" / "mutants" / "kernels").glob("*.py")} <= kernels
+    assert {p for p in (ROOT / "benchmarks" / "mutants" / "cuda").glob("*.cu")} <= kernels
+    assert len([s for s in SUBSTRATES if s.language == "cuda"]) >= 12
 
 
 @pytest.mark.parametrize(
     "substrate", [s for s in SUBSTRATES if s.kernel is not None], ids=lambda s: s.name
 )
 def test_a_substrate_keeps_the_static_rules(substrate):
-    from benchmarks.verify_suite import candidate
-
     library = "anchored" if substrate.needs_data else "none"
-    assert check_candidate(candidate(substrate.source()), Policy(library_calls=library)) is None
+    right = candidate_of(substrate, substrate.source())
+    assert check_candidate(right, Policy(library_calls=library)) is None
 
 
 def test_an_unknown_problem_is_named():
     with pytest.raises(ValueError, match="nonsense"):
         substrates_of("softmax,nonsense")
     assert {s.family for s in substrates_of("softmax")} == {"softmax"}
+
+
+def test_a_final_verdict_counts_beside_the_fast_one():
+    def both(fast, final, *, sampled=True, group="masks", key="k"):
+        made = row("shown", fast, key=key, group=group)
+        return made | {"final": {"status": final}, "sampled": sampled}
+
+    rows = [
+        both("INCORRECT_NUMERICAL", "INCORRECT_NUMERICAL", key="a"),
+        both("PASSED", "RUNTIME_ERROR", key="b"),
+        both("PASSED", "PASSED", key="c", group="sync"),
+        both("PASSED", "RUNTIME_ERROR", key="d", sampled=False),
+        row("shown", "INCORRECT_NUMERICAL", key="e"),
+    ]
+    found = summary(rows, "cuda")
+    assert found["total"]["score_frac"] == 0.4
+    assert found["final"]["total"] == {
+        "counted": 3, "score_frac": pytest.approx(2 / 3), "killed": 2, "survivor": 1
+    }  # fmt: skip
+    assert found["final"]["worst_group"] == {"group": "sync", "score_frac": 0.0, "counted": 1}
+    assert found["final"]["survivors_of_fast_killed"] == 2
+    assert "66.67%" in table(found)
+    kept = {r["key"]: r for r in result_rows(rows)}
+    assert kept["b"]["final_status"] == "RUNTIME_ERROR"
+    assert "final_status" not in kept["e"]
+    assert summary(rows[4:], "cuda")["final"] is None
+
+
+def test_the_final_sample_is_chosen_by_key_and_seed_before_anything_is_judged():
+    def sample(share, seed):
+        choice = Choice((), 1, 20, seed, (), share)
+        return {k for k in map(str, range(2000)) if choice.in_final_sample(k)}
+
+    third = sample(0.35, 0)
+    assert 600 < len(third) < 800
+    assert sample(0.2, 0) < third
+    assert sample(0.35, 1) != third
+    assert sample(0.0, 0) == set()
+
+
+def test_a_row_is_done_when_its_verdicts_are_there():
+    choice = Choice((), 1, 20, 0, (), 1.0)
+    fast = row("shown", "PASSED")
+    assert not choice.is_done(None)
+    assert not choice.is_done(fast)
+    assert choice.is_done(fast | {"final": {"status": "PASSED"}})
+    assert not choice.is_done(fast | {"fault": "WorkerDied: ..."})
+    assert choice.is_done(row("raises"))
+    assert Choice((), 1, 20, 0).is_done(fast)
+
+
+def test_jobs_see_every_kernel_before_the_second_part_of_any():
+    wanted = substrates_of("hard_tanh,cuda_relu")
+    jobs = jobs_of(wanted, Choice((), 1, 20, 0), 15)
+    assert [(j.substrate.name, j.first, j.last) for j in jobs] == [
+        ("hard_tanh", 0, 15), ("cuda_relu", 0, 15), ("hard_tanh", 15, 20), ("cuda_relu", 15, 30),
+        ("cuda_relu", 30, 40),
+    ]  # fmt: skip
+
+
+def test_cuda_sources_are_asked_for_by_their_language():
+    assert {s.language for s in substrates_of("cuda")} == {"cuda"}
+    assert all("cpu" not in s.devices for s in substrates_of("cuda"))
+    choice = Choice([], 1, 20, 0, cuda_rules_of("sync,masks"))
+    substrate = substrates_of("cuda_cumsum")[0]
+    found = choice.of(substrate.source(), "cuda")
+    assert {m.group for m in found} == {"sync", "masks"}
+    made = row_of(substrate, substrate.source(), found[0])
+    assert made["language"] == "cuda"
+    assert made["diff"].count("\n") == 1
+
+
+@pytest.mark.slow
+def test_a_dry_run_takes_two_kernels_up_both_tiers(tmp_path):
+    out = tmp_path / "results.json"
+    command = [sys.executable, "-m", "benchmarks.mutation", "--dry", "--out", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    record = json.loads(out.read_text())
+    assert record["summary"]["mutants"] == 8
+    assert record["summary"]["total"]["score_frac"] == 1.0
+    assert record["summary"]["final"]["total"]["counted"] > 0
+    assert "a second" in done.stdout
+
+
+def test_the_untimed_judge_leaves_out_what_is_there():
+    assert vars(Session)["_prepare_timing"]
+    assert list(inspect.signature(Verification._time).parameters) == ["self", "evaluation", "tier"]
+    assert {"Session", "Verification"} <= set(vars(judge))

@@ -8,6 +8,7 @@ from typing import Any
 from hotloop.cli import wording
 from hotloop.cli.audit import audit_line
 from hotloop.cli.calls import CallTotals, totals
+from hotloop.cli.verdict_text import check_lines
 from hotloop.core.attempt import Attempt
 from hotloop.core.record import from_json
 from hotloop.core.verdict import Verdict
@@ -55,6 +56,7 @@ def run_table(reader: RunReader) -> str:
         verdict = final or best.verdict
         assert verdict is not None, "the best attempt has a verdict"
         lines.append(f"best: attempt {best.id}: {wording.outcome(verdict)}")
+        lines += check_lines(verdict)
     told = audit_line(stored_audit(reader.notes("setup")))
     lines += [told] if told is not None else []
     if spec.generator == MODEL:

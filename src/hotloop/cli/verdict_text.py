@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotloop.cli import wording
+from hotloop.cli import timing_text, wording
 from hotloop.core.units import format_ms
 from hotloop.core.verdict import (
     CaseResult,
@@ -10,6 +10,7 @@ from hotloop.core.verdict import (
     KernelResources,
     Performance,
     Status,
+    Tier,
     Verdict,
 )
 
@@ -22,6 +23,7 @@ def verdict_text(verdict: Verdict) -> str:
     if verdict.performance is not None:
         lines += _performance(verdict.performance)
     lines += [_resources(kernel) for kernel in verdict.resources]
+    lines += check_lines(verdict)
     if verdict.deterministic is False:
         lines.append("repeated    calls differ in the last bits (atomics or split reductions)")
     lines.append(
@@ -66,12 +68,27 @@ def _performance(performance: Performance) -> list[str]:
         f"{performance.timer}, L2 {performance.l2})"
     ]
     for name, ms in sorted(performance.baselines.items()):
-        lines.append(f"            {name} {format_ms(ms)}: {performance.speedup.get(name, 0):.2f}x")
+        lines.append(
+            f"            {name} {format_ms(ms)}{timing_text.ratio_after(performance, name)}"
+        )
+    lines += timing_text.notes(performance)
     if performance.prepare_ms is not None:
         lines.append(f"prepare     {format_ms(performance.prepare_ms)}, not in the time above")
     if performance.tflops is not None:
         lines.append(f"rate        {performance.tflops:.0f} TFLOP/s of dense work")
     return lines
+
+
+def check_lines(verdict: Verdict) -> list[str]:
+    """Return what ran at the final tier and what did not, by reason; nothing of the fast tier."""
+    if verdict.tier is not Tier.FINAL:
+        return []
+    what = "final tier, short" if verdict.short else "final tier"
+    lines = [f"checks      {what}: {', '.join(verdict.checks) or 'none'}"]
+    by_reason: dict[str, list[str]] = {}
+    for name, why in verdict.checks_skipped.items():
+        by_reason.setdefault(wording.plain(why), []).append(name)
+    return [*lines, *(f"            not: {', '.join(n)} ({why})" for why, n in by_reason.items())]
 
 
 def _resources(kernel: KernelResources) -> str:

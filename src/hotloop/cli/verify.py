@@ -29,6 +29,9 @@ def verify(
     tier: Annotated[
         str | None, typer.Option(help="fast or final. [default: final on a GPU, else fast]")
     ] = None,
+    short: Annotated[
+        bool, typer.Option("--short", help="Final tier without sanitizers, half the timing rounds.")
+    ] = False,
     set_: options.Set = None,
     data: options.Data = None,
     min_isolation: options.MinIsolation = None,
@@ -50,6 +53,7 @@ def verify(
         kernel,
         device=where,
         tier=tier,
+        short=short,
         min_isolation=min_isolation or api.DEFAULT_ISOLATION,
         listen=with_interpreter_notice(found, with_audit_notice(listen)),
     )

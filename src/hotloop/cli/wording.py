@@ -10,6 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
+from hotloop.cli import timing_text
 from hotloop.core.attempt import Action, Attempt
 from hotloop.core.units import format_ms
 from hotloop.core.verdict import Performance, Verdict
@@ -102,7 +103,7 @@ def speedup(performance: Performance) -> str:
     if not performance.speedup:
         return NOTHING
     name = min(performance.speedup, key=lambda n: performance.speedup[n])
-    text = f"{performance.speedup[name]:.2f}x over {name}"
+    text = f"{timing_text.ratio(performance, name)} over {name}"
     if name in performance.speedup_ci:
         low, high = performance.speedup_ci[name]
         text += f" [{low:.2f}, {high:.2f}]"

@@ -35,6 +35,10 @@ FREE_ACTIONS = frozenset({Action.SCHEDULE, Action.START, Action.SWEEP})
 """Actions that cost no model call."""
 
 
+SHORT_S = 120.0
+"""A run with less wall clock gets the short final tier."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """What a run may spend; whichever ends first. None means unlimited."""
@@ -48,6 +52,11 @@ class Budget:
     max_tokens: int | None = None
     """Prompts and answers, reasoning included."""
     max_usd: float | None = None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether a full final tier would take too much of it."""
+        return self.wall_s is not None and self.wall_s < SHORT_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,8 +46,8 @@ class Tier(StrEnum):
     FAST = "fast"
     """In the loop."""
     FINAL = "final"
-    """Fresh process, new seeds, held-out shapes, interleaved timing, replay. Only these numbers
-    are reported as results."""
+    """Fresh process, new seeds, held-out shapes, sanitizers, interleaved timing, replay. Only these
+    numbers are reported as results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +171,10 @@ class Performance:
     """Name of the kernel that `counters` are of."""
     counters_refused: str | None = None
     """Why counters were asked for and are not here; one line."""
+    timing_checks: Mapping[str, Any] = field(default_factory=dict)
+    """What else looked at the time, JSON values: `floor` (the least time possible), `launch_bound`
+    (under 3 us); at the final tier `control` (a baseline against itself), `clocks` (graph slope and
+    blocked stream, under 20 us) and `doubts`: why no interval of the speed-up is claimed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +201,10 @@ class Verdict:
     performance: Performance | None = None
     checks: tuple[str, ...] = ()
     """Names of the checks that ran."""
+    checks_skipped: Mapping[str, str] = field(default_factory=dict)
+    """Checks of this tier that did not run or gave no answer, each with the reason."""
+    short: bool = False
+    """The short final tier: no sanitizers, no shapes that decide nothing, half the rounds."""
     stage_s: Mapping[str, float] = field(default_factory=dict)
     """Wall seconds of each stage; `gpu` is the time the GPU was held."""
     environment: Mapping[str, Any] = field(default_factory=dict)
@@ -209,6 +217,8 @@ class Verdict:
             raise ValueError(f"a {self.status} verdict needs evidence")
         if self.performance is not None and self.status is not Status.PASSED:
             raise ValueError(f"a {self.status} verdict carries no performance")
+        if self.short and self.tier is not Tier.FINAL:
+            raise ValueError(f"there is no short {self.tier} tier")
         if self.performance is not None and self.device != "cuda":
             raise ValueError(f"there is no performance on {self.device!r}")
 

@@ -22,7 +22,7 @@ class Request:
     """What the coordinator asks of a judge.
 
     Methods: `hello`, `load` (problem, options), `audit` (problem), `build` (candidate), `verify`
-    (candidate, tier), `shutdown`.
+    (candidate, tier, short), `shutdown`.
     """
 
     id: int

@@ -26,6 +26,12 @@ KIND_HINTS = {
     "cuda_error": "A kernel accessed memory it must not: look at pointers, strides and masks, and "
     "at indices that do not fit into 32 bits.",
     "out_of_bounds": "A load or store lies outside of its tensor: mask it, or fix its offset.",
+    "misaligned_access": "A vector load or store is not at a multiple of its size: narrow it.",
+    "uninitialised_read": "A kernel reads memory that nothing wrote: outputs and scratch hold "
+    "nothing before a call; write them first, or mask the load.",
+    "shared_memory_race": "Threads read and write the same shared memory without a barrier between "
+    "them: put one between the phases.",
+    "barrier_misuse": "Not all threads of a block reach one barrier: move it out of the branch.",
     "contract": "The interface was not kept: see the contract above.",
     "output_limit": "Too much was printed: remove the prints.",
     "crash": "The process ended without a Python error: usually a compiler assertion or an access "
@@ -34,6 +40,7 @@ KIND_HINTS = {
     "timed_call": "It passed the first checks and failed on later inputs: results must not depend "
     "on earlier calls, on addresses, or on values seen before, and must not race.",
     "clock": "The time it claims cannot be true.",
+    "physics": "It took less time than moving its data takes.",
     "out_of_shared_memory": "Use smaller tiles or fewer stages.",
     "out_of_resources": "Use smaller tiles or fewer warps.",
 }

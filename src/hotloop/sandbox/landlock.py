@@ -89,12 +89,15 @@ def handled_rights(abi: int) -> int:
     return rights
 
 
-def restrict(spec: CageSpec, read_paths: Iterable[str]) -> tuple[str, ...]:
+def restrict(
+    spec: CageSpec, read_paths: Iterable[str], *, files_only: bool = False
+) -> tuple[str, ...]:
     """Confine this process for good to the paths of `spec`; no_new_privs must be set.
 
     Args:
         spec: names the work folder and the writable paths.
         read_paths: what may be read, which may be narrower than `spec.read_paths`.
+        files_only: leave TCP, abstract sockets and signals as they are.
 
     Returns:
         One line for every path that was skipped and every right that this kernel lacks.
@@ -111,7 +114,7 @@ def restrict(spec: CageSpec, read_paths: Iterable[str]) -> tuple[str, ...]:
         )
     skipped = []
     try:
-        with _Ruleset(abi) as ruleset:
+        with _Ruleset(abi, files_only=files_only) as ruleset:
             check_writable(os.path.realpath(spec.work_dir))
             ruleset.grant(spec.work_dir, READ_RIGHTS | WRITE_RIGHTS)
             skipped += [p for p in read_paths if not ruleset.grant_if_there(p, READ_RIGHTS)]
@@ -131,12 +134,12 @@ def restrict(spec: CageSpec, read_paths: Iterable[str]) -> tuple[str, ...]:
 class _Ruleset:
     """A ruleset under construction: it refuses everything of its ABI that is not granted."""
 
-    def __init__(self, abi: int) -> None:
+    def __init__(self, abi: int, *, files_only: bool) -> None:
         self._rights = handled_rights(abi)
         attr = _RulesetAttr(
             self._rights,
-            _NET_TCP if abi >= 4 else 0,
-            _SCOPE_ABSTRACT_UNIX_AND_SIGNAL if abi >= 6 else 0,
+            _NET_TCP if abi >= 4 and not files_only else 0,
+            _SCOPE_ABSTRACT_UNIX_AND_SIGNAL if abi >= 6 and not files_only else 0,
         )
         size = ctypes.sizeof(attr)
         self._fd = kernel.syscall(_CREATE_RULESET, ctypes.addressof(attr), size, 0)

@@ -1,7 +1,7 @@
 """A case with one element of each input changed, and what belongs into its outputs.
 
-Made once for a book, because its golden costs as much as any other; a final tier has books of its
-own, and so a change of its own. It is kept where there is room and forgotten with the rest.
+Made once for a book, because its golden costs as much as any other, and again for each final tier.
+It is kept where there is room and forgotten with the rest.
 """
 
 from __future__ import annotations

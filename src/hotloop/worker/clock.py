@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from hotloop.core.units import ns_to_ms
+from hotloop.worker.persisting_l2 import release_persisting_lines
 
 FLUSH_BYTES = 256 << 20
 
@@ -33,13 +34,14 @@ class Span:
 
 
 class Flusher:
-    """Evicts the L2 cache by writing a buffer larger than it."""
+    """Evicts the L2 cache by writing a buffer larger than it; lines marked to persist, too."""
 
     def __init__(self) -> None:
         self._buffer = torch.empty(FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
 
     def flush(self) -> None:
         """Write the buffer and wait."""
+        release_persisting_lines()
         self._buffer.zero_()
         torch.cuda.synchronize()
 

@@ -18,7 +18,9 @@ from typing import Any
 import torch
 
 from hotloop.core.statistics import paired_speedup_interval
+from hotloop.worker.cross_check import may_claim
 from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.interleave import controlled
 from hotloop.worker.performance import WALL, CandidateTimer, Timing, believe_no_less
 from hotloop.worker.replay import start_replay
 from hotloop.worker.session import Session, primary_baselines
@@ -26,6 +28,8 @@ from hotloop.worker.timed import TimedInputs, make_clock_once
 from hotloop.worker.workroom import Workroom
 
 ROUNDS = 10
+SHORT_ROUNDS = ROUNDS // 2
+"""In the short final tier."""
 BLOCK_CALLS = 5
 MAX_SECONDS_A_CALL = 0.05
 """Longer calls get smaller blocks, so that a final tier ends in time."""
@@ -44,9 +48,16 @@ class FinalTiming:
 
 
 def time_final(
-    session: Session, room: Workroom, evaluation: Evaluation, fast: Timing
+    session: Session, room: Workroom, evaluation: Evaluation, fast: Timing, *, rounds: int = ROUNDS
 ) -> FinalTiming:
     """Interleave the candidate with the baselines.
+
+    Args:
+        session: the baselines and the inputs.
+        room: where a replay is started.
+        evaluation: the candidate, loaded and correct.
+        fast: its timing at the fast tier.
+        rounds: how many blocks of calls each side gets.
 
     Raises:
         Failed: an output was wrong.
@@ -56,33 +67,39 @@ def time_final(
         # A replay that fails or computes something else is no fault of the candidate's: its forward
         # does more than its recorded launches say.
         try:
-            return _time_one(session, replay, fast, mode="replay")
+            return _time_one(session, replay, fast, mode="replay", rounds=rounds)
         except Failed as exc:
             refused = f"the replay is not what the forward computes: {exc.evidence.message[:200]}"
         finally:
             replay.close()
-    timing = _time_one(session, evaluation, fast, mode="host_path")
+    timing = _time_one(session, evaluation, fast, mode="host_path", rounds=rounds)
     timing.replay_refused = refused
     return timing
 
 
-def _time_one(session: Session, evaluation: Evaluation, fast: Timing, *, mode: str) -> FinalTiming:
+def _time_one(
+    session: Session, evaluation: Evaluation, fast: Timing, *, mode: str, rounds: int
+) -> FinalTiming:
     assert session.timed is not None
     timer = CandidateTimer(evaluation, session.timed)
     timer.start()
     calls = {n: session.baselines[n] for n in primary_baselines(session.baselines_ms)}
     for call in calls.values():
         call()  # fills the allocator's cache, which may have been given back
-    sides, rounds = _interleave(timer, calls, session.timed, _block(session, fast))
+    inputs, block = session.timed, _block(session, fast)
+    sides, by_round = controlled(
+        lambda c: _interleave(timer, c, inputs, block, rounds=rounds), calls, session.baselines_ms
+    )
     candidate = sides.pop("candidate")
     candidate.wall_check_ms = fast.wall_check_ms
     believed = mode == "replay" or not stands_corrected(candidate, fast)
+    believed = may_claim(timer, candidate, mode=mode) and believed
     return FinalTiming(
         candidate=candidate,
         baselines_ms={n: t.median_ms for n, t in sides.items()},
         # An interval over claims that are not believed would be theirs, not the candidate's.
         speedup_ci=(
-            {n: _interval(rounds[n], rounds["candidate"]) for n in sides} if believed else {}
+            {n: _interval(by_round[n], by_round["candidate"]) for n in sides} if believed else {}
         ),
         mode=mode,
         calls_checked=timer.calls_checked,
@@ -112,12 +129,17 @@ def _block(session: Session, fast: Timing) -> int:
 
 
 def _interleave(
-    timer: CandidateTimer, calls: dict[str, Callable[[], Any]], inputs: TimedInputs, block: int
+    timer: CandidateTimer,
+    calls: dict[str, Callable[[], Any]],
+    inputs: TimedInputs,
+    block: int,
+    *,
+    rounds: int,
 ) -> tuple[dict[str, Timing], dict[str, list[list[float]]]]:
     order = ["candidate", *calls]
     sides = {name: Timing() for name in order}
-    rounds: dict[str, list[list[float]]] = {name: [] for name in order}
-    for number in range(ROUNDS):
+    by_round: dict[str, list[list[float]]] = {name: [] for name in order}
+    for number in range(rounds):
         for name in order if number % 2 == 0 else reversed(order):
             timing = sides[name]
             before = len(timing.samples)
@@ -126,8 +148,8 @@ def _interleave(
                     timer.sample(timing)
                 else:
                     _sample_baseline(calls[name], inputs, timing)
-            rounds[name].append(timing.samples[before:])
-    return sides, rounds
+            by_round[name].append(timing.samples[before:])
+    return sides, by_round
 
 
 def _sample_baseline(call: Callable[[], Any], inputs: TimedInputs, timing: Timing) -> None:

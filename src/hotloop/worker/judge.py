@@ -120,12 +120,13 @@ class Judge:
         """Run the ladder on one candidate.
 
         `profile_below_ms`: the time to beat for its counters to be read, instead of the best one
-        so far. May be left out.
+        so far. `short`: the final tier without sanitizers and reported shapes, with half the
+        rounds. Both may be left out.
         """
         if self._session is None or self._builds is None:
             raise ConfigError("expected a loaded problem before the first candidate")
         candidate = from_json(Candidate, params["candidate"])
-        tier = Tier(params["tier"])
+        tier, short = Tier(params["tier"]), bool(params.get("short"))
         if self._profiler is not None and params.get("profile_below_ms") is not None:
             self._profiler.set_best(float(params["profile_below_ms"]))
         verification = Verification(
@@ -135,9 +136,10 @@ class Judge:
             candidate,
             call_timeout_s=self._call_timeout_s,
             profiler=self._profiler,
+            short=short,
         )
         verdict = verification.run(tier)
-        if tier is Tier.FINAL and verdict.passed:
+        if tier is Tier.FINAL and verdict.passed and not short:
             build = self._builds.get(candidate)
             verdict = Reporter(self._session, self._workroom(), candidate, build).report(verdict)
         watch = self._workroom().watch

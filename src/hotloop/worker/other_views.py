@@ -28,6 +28,8 @@ from hotloop.worker.view import Shape, WorkloadView, log_step
 
 FAST_SHAPES = 2
 """Shapes of ours at the fast tier, where any must work: each costs a process."""
+REDUCED = "reduced"
+"""Name of the problem's own sizes made small."""
 BUILD_S = 30.0
 """No further shape of a role is made after this: slow shown shapes leave time for held-out ones."""
 OFFSET_BYTES = 1 << 30
@@ -90,6 +92,25 @@ class OtherViews:
                 print(f"hotloop judge: {workload.name} left out: {exc}", file=sys.stderr)
         yield from self._made(Role.BOUNDARY)
         yield from self._made(Role.HELD_OUT)
+
+    def reduced(self) -> WorkloadView | None:
+        """Return the problem's own sizes halved until they are small; decides nothing by itself."""
+        if REDUCED not in self._built:
+            self._built[REDUCED] = self._reduce()
+        return self._built[REDUCED]
+
+    def _reduce(self) -> WorkloadView | None:
+        space = self._size_space()
+        sizes = space.shrunk() if space is not None else None
+        settings = {**self.nominal.workload.settings, **(sizes or {})}
+        if not sizes or not runs_on_cpu(self.problem, settings):
+            return None
+        workload = Workload(name=REDUCED, role=Role.BOUNDARY, settings=settings)
+        try:
+            return self._build(Shape(workload=workload, profiles=self._profiles()[:1]))
+        except HotloopError as exc:
+            print(f"hotloop judge: no reduced sizes: {exc}", file=sys.stderr)
+            return None
 
     def _others(self) -> list[Workload]:
         return [w for w in self.problem.workloads if w.role is not Role.NOMINAL]

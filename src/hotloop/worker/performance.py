@@ -5,9 +5,9 @@ with a trusted implementation on the same values. The candidate's own clock read
 judge holds its wall clock over a batch of fresh inputs beside it, and where the claim is too small
 the judge's figure stands.
 
-Covered: every timed output, replayed or cached results, timers patched in the candidate. Not
-covered: a candidate that slows the baseline down by background load (the final tier interleaves
-both).
+Covered: every timed output, replayed or cached results, timers patched in the candidate, times that
+no kernel can have (`physics_floor.py`). Not covered: a candidate that slows the baseline down by
+background load (the final tier interleaves both).
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from hotloop.core.statistics import interquartile_range, median
 from hotloop.core.units import s_to_ms
 from hotloop.core.verdict import Evidence, Stage, Status
 from hotloop.worker.compare import timed_gate
-from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.evaluation import CALL_S, Evaluation, Failed
+from hotloop.worker.least_time import least_time, refuse_impossible
 from hotloop.worker.memory import leave_room
 from hotloop.worker.ties import only_ties
 from hotloop.worker.timed import TimedInputs
+from hotloop.worker.timing_rules import is_launch_bound
 
 FAST_SAMPLES = 25
 FAST_SECONDS = 0.4
@@ -45,6 +47,7 @@ HAND_OVER_SLACK_MS = 0.003
 MAX_HAND_OVER_S = 0.001
 """At most this is taken off a batch for waking both sides (16 to 400 us, docs/decisions/001): the
 candidate answers the empty batch too, and could be slow about it."""
+FRESH_BATCHES = 3
 MAX_KERNELS = 4096
 WALL = "wall"
 """Name of the judge's own clock in `Timing.timer`; no process below it may claim it."""
@@ -59,11 +62,19 @@ class Timing:
     wall_check_ms: float | None = None
     peak_memory_bytes: int | None = None
     kernels: tuple[str, ...] = ()
+    checks: dict[str, Any] = field(default_factory=dict)
+    """What other clocks and the control said, as JSON values."""
+    doubts: list[str] = field(default_factory=list)
+    """Why no ratio to these samples may be claimed; empty when one may."""
 
     @property
     def median_ms(self) -> float:
         """Median of the samples."""
         return median(self.samples)
+
+    def described_checks(self) -> dict[str, Any]:
+        """Return the checks with the doubts among them, as JSON values."""
+        return self.checks | ({"doubts": list(self.doubts)} if self.doubts else {})
 
     @property
     def spread_ms(self) -> float:
@@ -118,11 +129,35 @@ class CandidateTimer:
             if len(timing.samples) >= MIN_SAMPLES and spent_s > FAST_SECONDS:
                 break
         self.wall_check(timing)
+        self.check_floor(timing)
+        timing.checks["launch_bound"] = is_launch_bound(timing.median_ms)
         return timing
+
+    def check_floor(self, timing: Timing) -> None:
+        """Hold the figure that stands against what the device can do at all.
+
+        Raises:
+            Failed: no kernel that does the work can be so fast.
+        """
+        warm = timing.timer == WALL
+        floor = least_time(self._inputs, timing.median_ms, warm=warm)
+        timing.checks["floor"] = floor.to_json()
+        refuse_impossible(timing.median_ms, floor)
+
+    def on_fresh_sets(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Send a request that runs every set, on new values in each; check every output.
+
+        Raises:
+            Failed: the process failed, or an output is wrong.
+        """
+        seeds = self._fill_sets()
+        answer = self._evaluation.ask(request, CALL_S, Stage.PERFORMANCE)
+        self._check_sets(seeds)
+        return answer
 
     def wall_check(self, timing: Timing) -> None:
         """Hold the judge's clock beside the claim; replace the claim where it is too small."""
-        evaluation, n_sets = self._evaluation, len(self._evaluation.board.sets)
+        evaluation, n_sets = self._evaluation, self.n_sets
         self._fill_sets()
         evaluation.batch(capture=True)
         evaluation.batch(repeats=1)
@@ -132,13 +167,33 @@ class CandidateTimer:
         for _ in range(2):
             seeds = self._fill_sets()
             batches_s.append(self._batch_s(repeats))
-            for index, seed in enumerate(seeds):
-                self._inputs.redraw(seed)
-                self._check(index)
+            self._check_sets(seeds)
         wall_s = min(batches_s) - hand_over_s
         wall_ms = s_to_ms(wall_s) / (repeats * n_sets) - self._inputs.copy_out_ms
         timing.wall_check_ms = max(wall_ms, 0.0)
         believe_no_less(timing, wall_ms)
+
+    def fresh_batch_ms(self) -> float:
+        """Return the wall time of a call where no call of a batch has values seen before.
+
+        The best of a few batches, less the hand-over, of which a part may be left.
+
+        Raises:
+            Failed: an output is wrong.
+        """
+        hand_over_s = min(MAX_HAND_OVER_S, *(self._batch_s(0) for _ in range(3)))
+        batches_s = []
+        for _ in range(FRESH_BATCHES):
+            seeds = self._fill_sets()
+            batches_s.append(self._batch_s(1))
+            self._check_sets(seeds)
+        ms = s_to_ms(min(batches_s) - hand_over_s) / self.n_sets - self._inputs.copy_out_ms
+        return max(ms, 0.0)
+
+    @property
+    def n_sets(self) -> int:
+        """Calls of one batch."""
+        return len(self._evaluation.board.sets)
 
     def _fill_sets(self) -> list[int]:
         """Put new values into every set, poison its outputs; return the seeds."""
@@ -155,6 +210,11 @@ class CandidateTimer:
         start = time.perf_counter()
         self._evaluation.batch(repeats=repeats)
         return time.perf_counter() - start
+
+    def _check_sets(self, seeds: list[int]) -> None:
+        for index, seed in enumerate(seeds):
+            self._inputs.redraw(seed)
+            self._check(index)
 
     def _check(self, index: int) -> None:
         trusted = self._inputs.trusted()

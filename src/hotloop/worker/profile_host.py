@@ -37,7 +37,7 @@ def main(path: str) -> int:
     message = json.loads(Path(path).read_text(encoding="utf-8"))
     tables = Tables.open(Path(message["tables"])) if "tables" in message else None
     recording = Recording.from_answer(message, tables)
-    _make_context()
+    make_context()
     base, data = _copy_arena(message)
     replayer = Replayer(recording, {"state": base, "set": base + message["set_offset"]})
     replayer.poison(0)  # scratch that is read before it is written holds zeros, not leftovers
@@ -48,7 +48,8 @@ def main(path: str) -> int:
     return 0
 
 
-def _make_context() -> None:
+def make_context() -> None:
+    """Make the GPU's primary context current in this thread."""
     device, context = c_int(), c_void_p()
     cu.call("cuInit", 0)
     cu.call("cuDeviceGet", byref(device), 0)

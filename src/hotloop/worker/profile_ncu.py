@@ -13,7 +13,6 @@ import glob
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -26,12 +25,10 @@ from hotloop import sandbox
 from hotloop.worker.cuda_compiler import TOOLKIT_FOLDERS
 from hotloop.worker.profile_host import ZEROS
 from hotloop.worker.profile_metrics import METRIC_SETS, read_table, summarise
+from hotloop.worker.watched import read_last_line, read_start, run_watched
 
 DEADLINE_S = 20.0
-KILL_S = 5.0
 MAX_LAUNCHES = 12
-MAX_LOG_BYTES = 4 << 20
-MAX_LINE_BYTES = 4096
 LOG, OUTPUT = "ncu.log", "output.txt"
 """What the tool wrote, and what the process that it watched printed."""
 COMPLAINTS = ("==ERROR==", "==WARNING==")
@@ -87,17 +84,18 @@ def read_counters(
     for metrics in METRIC_SETS:
         command = _command(ncu, metrics, target)
         finished = _run(command, folder, env, end - time.monotonic())
-        log = _log(folder)
+        log = read_start(folder / LOG)
         if finished:
             with suppress(ValueError):  # no counters: ask for fewer
                 kernel, values = summarise(read_table(log))
-                return Counters(values | _data(_last_line(folder)), kernel)
+                return Counters(values | _data(read_last_line(folder / OUTPUT)), kernel)
         if _lacks_permission(log):
             text = f"this user may not read the GPU's performance counters ({NO_PERMISSION})"
             return Counters(refused=text, for_good=True)
         if not finished:
             return Counters(refused=f"ncu did not finish within {deadline_s:.0f} s")
-    return Counters(refused=f"ncu gave no counters: {_last_words(log, _last_line(folder))}")
+    words = _last_words(log, read_last_line(folder / OUTPUT))
+    return Counters(refused=f"ncu gave no counters: {words}")
 
 
 def _command(ncu: str, metrics: Sequence[str], message: Path) -> list[str]:
@@ -114,53 +112,10 @@ def _command(ncu: str, metrics: Sequence[str], message: Path) -> list[str]:
 
 def _run(command: list[str], folder: Path, env: Mapping[str, str], timeout_s: float) -> bool:
     """Run a command with everything below it; return whether it ended by itself."""
-    own = {
-        # Its lock file and its reports go to TMPDIR, section files to HOME unless told not to.
-        "TMPDIR": str(folder),
-        "HOME": str(folder),
-        "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1",
-    }
-    if os.environ.get("PYTHONPATH"):
-        own["PYTHONPATH"] = os.environ["PYTHONPATH"]
-    for name in (LOG, OUTPUT):
-        (folder / name).unlink(missing_ok=True)
-    with (folder / OUTPUT).open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**env, **own},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        process.wait(timeout=max(0.1, timeout_s))
-        return True
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
-        sandbox.kill_tree(process.pid, timeout_s=KILL_S)
-        with suppress(subprocess.TimeoutExpired):  # a process inside a driver can outlast a signal
-            process.wait(timeout=KILL_S)
-
-
-def _log(folder: Path) -> str:
-    """Return what the tool wrote; nothing where it did not come that far."""
-    path = folder / LOG
-    if not path.exists():
-        return ""
-    with path.open("rb") as file:
-        return file.read(MAX_LOG_BYTES).decode("utf-8", "replace")
-
-
-def _last_line(folder: Path) -> str:
-    """Return the last line that the watched process printed: the host's own, if it came so far."""
-    with (folder / OUTPUT).open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - MAX_LINE_BYTES))
-        lines = file.read().decode("utf-8", "replace").strip().split("\n")
-    return lines[-1].strip()
+    # Its lock file and its reports go to TMPDIR, section files to HOME unless told not to.
+    own = {"NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1"}
+    (folder / LOG).unlink(missing_ok=True)
+    return run_watched(command, folder, {**env, **own}, timeout_s, output=OUTPUT) is not None
 
 
 def _lacks_permission(log: str) -> bool:

@@ -22,7 +22,9 @@ from hotloop.worker.patience import REPLAY_S, Patience
 from hotloop.worker.tables import Tables, TablesRefused
 from hotloop.worker.workroom import Workroom
 
-MAX_SETS = 4
+MIN_SETS, MAX_SETS = 4, 16
+SCRATCH_BYTES = 1 << 30
+"""More sets than `MIN_SETS` only while the memory that replays take for themselves fits in this."""
 
 
 class Refused(Exception):
@@ -199,10 +201,24 @@ def set_offsets(board: Board) -> list[int]:
     return starts
 
 
+def replayed_sets(there: int, scratch_bytes: int) -> int:
+    """Return how many sets to replay: short kernels need many distinct buffers.
+
+    Args:
+        there: sets of the board.
+        scratch_bytes: what each takes besides the board, as the recording says.
+    """
+    room = SCRATCH_BYTES // max(scratch_bytes, 1)
+    return min(there, max(MIN_SETS, min(MAX_SETS, room)))
+
+
 def _start(room: Workroom, evaluation: Evaluation, forward: Forward) -> Replay:
     leave_room()
     board = evaluation.board
-    small = Board(board.arena, board.layout, board.state, board.sets[:MAX_SETS], 0)
+    buffers = json.loads(forward.message["recording"])["buffers"]
+    scratch_bytes = sum(b["nbytes"] for b in buffers if b["name"] is None)
+    sets = board.sets[: replayed_sets(len(board.sets), scratch_bytes)]
+    small = Board(board.arena, board.layout, board.state, sets, 0)
     folder = room.folder("replay")
     child = room.start_replay(folder)
     replay = Replay(

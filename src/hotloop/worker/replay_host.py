@@ -1,7 +1,10 @@
 """Replay recorded launches for the judge, in a process that holds no candidate Python.
 
 Serves the same requests as a candidate. One replayer a set; outputs lie in scratch memory, as they
-did in the forward, and are copied into the judge's buffers outside the timed span.
+did in the forward, and are copied into the judge's buffers outside the timed span. One request is
+its own:
+
+    cross    all sets, by the clocks beside CUPTI          -> what `cross_times` returns
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import torch
 
 from hotloop.worker.arena import Slot, torch_dtype
 from hotloop.worker.channel import Channel
+from hotloop.worker.cross_clock import cross_times
 from hotloop.worker.host import Host
 from hotloop.worker.recording import Recording
 from hotloop.worker.replayer import Replayer
@@ -27,6 +31,8 @@ class ReplayHost(Host):
     """Runs recorded kernel launches instead of a forward."""
 
     _replayers: list[Replayer]
+    _launches: int
+    """Kernels of one forward."""
     _outputs: list[list[torch.Tensor]]
 
     def load(self, message: dict[str, Any]) -> None:
@@ -36,8 +42,11 @@ class ReplayHost(Host):
         recording = Recording.from_answer(message, tables)
         base = self.arena.bytes.data_ptr()
         self._replayers, self._outputs = [], []
+        self._launches = len(recording.launches)
         for start in message["set_offsets"]:
-            replayer = Replayer(recording, {"state": base, "set": base + start})
+            modules = self._replayers[0].modules if self._replayers else None
+            addresses = {"state": base, "set": base + start}
+            replayer = Replayer(recording, addresses, modules=modules)
             self._replayers.append(replayer)
             self._outputs.append([self._output_view(replayer, o) for o in recording.outputs])
         if tables is not None:
@@ -55,6 +64,19 @@ class ReplayHost(Host):
         """Poison the scratch memory, outputs included."""
         for replayer in self._replayers:
             replayer.poison()
+
+    def _handle(self, message: dict[str, Any]) -> dict[str, Any]:
+        return self._cross() if message["op"] == "cross" else super()._handle(message)
+
+    def _cross(self) -> dict[str, Any]:
+        """Time the launches by the clocks beside CUPTI; give the judge every set's outputs."""
+        self.poison()
+        self._sync()
+        answer = cross_times(self._clock, self.forward, len(self._replayers), self._launches)
+        for index, outputs in enumerate(self._outputs):
+            self._copy_out(outputs, index)
+        self._sync()
+        return answer
 
     def record(self, message: dict[str, Any]) -> dict[str, Any]:
         """Refuse: a replay is not recorded again."""

@@ -84,6 +84,10 @@ class Session:
         """Yield shapes on which being wrong is reported and decides nothing."""
         return self._others.reported()
 
+    def reduced_view(self) -> WorkloadView | None:
+        """Return the problem's own sizes, halved until they are small; None if they cannot be."""
+        return self._others.reduced()
+
     def _books(self) -> Iterator[CaseBook]:
         yield self.nominal.book
         for view in self.views(held_out=False):  # asked only if a fake passed all before
@@ -148,7 +152,7 @@ class Session:
                 "expected `flex` or `eager` to run, so that timed outputs can be checked, got: "
                 f"{self.missing_baselines}"
             )
-        self.timed = TimedInputs.build(reference, draw, book.cases[0], oracle)
+        self.timed = TimedInputs.build(reference, draw, book.cases[0], oracle, self.audit)
 
     def _add_baseline(self, name: str, draw: Draw) -> None:
         if name not in SEARCH_BASELINES:

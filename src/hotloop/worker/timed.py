@@ -11,16 +11,19 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from hotloop.core.audit import Audit
 from hotloop.worker.cases import Case
 from hotloop.worker.clock import make_clock
 from hotloop.worker.compare import Bound
+from hotloop.worker.compulsory import compulsory
 from hotloop.worker.copy_out import copy_out
 from hotloop.worker.module_host import flatten_outputs
+from hotloop.worker.physics_floor import Demand
 from hotloop.worker.reference import Draw, Reference
 
 
@@ -34,20 +37,35 @@ class TimedInputs:
     oracle: Callable[[], Any]
     copy_out_ms: float
     """What copying one call's outputs takes on this device."""
+    audit: Audit | None = None
+    """Says which inputs the outputs depend on."""
+    _demand: list[Demand | None] = field(default_factory=list)
+    """What a call cannot do without; found once, where it is asked for."""
 
     @classmethod
     def build(
-        cls, reference: Reference, draw: Draw, case: Case, oracle: Callable[[], Any]
+        cls,
+        reference: Reference,
+        draw: Draw,
+        case: Case,
+        oracle: Callable[[], Any],
+        audit: Audit | None = None,
     ) -> TimedInputs:
         """Wrap a draw; measures the cost of copying its outputs."""
         outputs = flatten_outputs(oracle())
-        return cls(reference, draw, case.bounds, oracle, _copy_ms(outputs))
+        return cls(reference, draw, case.bounds, oracle, _copy_ms(outputs), audit)
 
     def redraw(self, seed: int | None = None) -> int:
         """Put new input values in place; returns the (secret) seed that draws them again."""
         seed = secret_seed() if seed is None else seed
         self.reference.redraw_inputs(self.draw, seed)
         return seed
+
+    def demand(self) -> Demand | None:
+        """Return what a call cannot do without, found once; None where nothing is known."""
+        if not self._demand:
+            self._demand.append(compulsory(self.reference, self.draw, self.audit))
+        return self._demand[0]
 
     def trusted(self) -> list[torch.Tensor]:
         """Return the trusted outputs for the values now in place."""

@@ -10,27 +10,23 @@ import time
 from typing import Any
 
 from hotloop.core.candidate import Candidate
-from hotloop.core.units import tflops
-from hotloop.core.verdict import Correctness, Performance, Stage, Status, Tier, Verdict
+from hotloop.core.verdict import Correctness, Stage, Status, Tier, Verdict
 from hotloop.worker.builds import Build, Builds
 from hotloop.worker.conduct import check_conduct
 from hotloop.worker.correctness import CorrectnessStage
-from hotloop.worker.device import confirm_device, peaks
+from hotloop.worker.device import confirm_device
 from hotloop.worker.diagnosis import workload_of
 from hotloop.worker.evaluation import Evaluation, Failed, needs_gpu
-from hotloop.worker.final import FinalTiming, time_final
+from hotloop.worker.final import ROUNDS, SHORT_ROUNDS, FinalTiming, time_final
 from hotloop.worker.follow_up import follow_up
 from hotloop.worker.hoarding import hoarded, no_room
 from hotloop.worker.memory import DoesNotFit, leave_room, ran_out
 from hotloop.worker.patience import Patience
-from hotloop.worker.performance import (
-    CandidateTimer,
-    Timing,
-    describe_share,
-    speedup_with_prepare,
-)
+from hotloop.worker.performance import CandidateTimer, Timing
+from hotloop.worker.performance_record import describe_performance
 from hotloop.worker.profile import Profiler
 from hotloop.worker.profile_ncu import Counters
+from hotloop.worker.sanitizer import SHORT, Sanitizer, check_name, skip_all
 from hotloop.worker.session import Session
 from hotloop.worker.view import WorkloadView
 from hotloop.worker.workroom import Workroom
@@ -54,8 +50,12 @@ class Verification:
         *,
         call_timeout_s: float,
         profiler: Profiler | None = None,
+        short: bool = False,
     ) -> None:
         self._profiler = profiler
+        self._short = short
+        self._sanitizer: Sanitizer | None = None
+        self._skipped: dict[str, str] = {}
         self._counters = Counters()
         self._call_timeout_s = call_timeout_s
         self._session = session
@@ -102,9 +102,19 @@ class Verification:
             raise self._build.failure
 
     def _judge(self, tier: Tier) -> Verdict:
-        if tier is Tier.FINAL:
-            self._session.forget_large_cases()
-        return self._climb(self._session.nominal, tier)
+        if tier is not Tier.FINAL:
+            return self._climb(self._session.nominal, tier)
+        self._session.forget_large_cases()
+        if self._short:
+            left_out = ("interleaved_baselines:second_half", "other_shapes:reported")
+            self._skipped.update(skip_all(SHORT) | dict.fromkeys(left_out, SHORT))
+        else:
+            self._sanitizer = Sanitizer(self._session, self._room, self._candidate)
+        try:
+            return self._climb(self._session.nominal, tier)
+        finally:
+            if self._sanitizer is not None:
+                self._sanitizer.close()
 
     def _climb(self, view: WorkloadView, tier: Tier) -> Verdict:
         """Check one workload; after the problem's own sizes the others, while its process waits."""
@@ -113,9 +123,15 @@ class Verification:
         lacked = None
         try:
             usable = self._check(view, evaluation, final=final)
+            if self._sanitizer is not None and self._sanitizer.wants(view):
+                if not usable:
+                    evaluation.close()
+                    evaluation, usable = self._start(view), True
+                self._sanitizer.record(view, evaluation)
             if view is session.nominal:
                 for other in session.views(held_out=final):
                     self._climb(other, tier)
+                self._sanitize()
                 if session.device == "cuda":
                     if not usable:
                         evaluation.close()
@@ -161,6 +177,8 @@ class Verification:
 
     def _check(self, view: WorkloadView, evaluation: Evaluation, *, final: bool) -> bool:
         start = time.monotonic()
+        if final:
+            view.book.changed = None  # what conduct changes is drawn again, like the seeds
         stage = CorrectnessStage(evaluation, final=final)
         books = self._session.fresh_books(view) if final else iter((view.book,))
         self._checks += [f"correctness:{view.workload.name}", "inputs_unmodified", "repeats"]
@@ -176,6 +194,18 @@ class Verification:
         finally:
             self._note(stage)
             self._add("correctness", start)
+
+    def _sanitize(self) -> None:
+        """Run the sanitizers on what was recorded, before anything is timed."""
+        if self._sanitizer is None:
+            return
+        start = time.monotonic()
+        try:
+            self._sanitizer.run(self._start)
+        finally:
+            self._checks += [check_name(tool) for tool in self._sanitizer.ran]
+            self._skipped.update(self._sanitizer.skipped_checks())
+            self._add("sanitizer", start)
 
     def _note(self, stage: CorrectnessStage) -> None:
         """Add a workload's cases to those of the workloads before it."""
@@ -195,7 +225,8 @@ class Verification:
         self._checks += ["timed_outputs", "wall_check"]
         final = None
         if tier is Tier.FINAL:
-            final = time_final(self._session, self._room, evaluation, timing)
+            rounds = SHORT_ROUNDS if self._short else ROUNDS
+            final = time_final(self._session, self._room, evaluation, timing, rounds=rounds)
             self._checks += ["interleaved_baselines"]
         self._add("performance", start)
         if tier is Tier.FAST:
@@ -225,7 +256,7 @@ class Verification:
             deterministic=self._correctness.deterministic,
             timed_calls_checked=checked,
         )
-        performance = self._performance(timing, final, evaluation)
+        performance = describe_performance(self._session, timing, final, evaluation, self._counters)
         return self._verdict(
             tier,
             Status.PASSED,
@@ -233,41 +264,6 @@ class Verification:
             "correct and timed",
             performance=performance,
             mode=final.mode if final else None,
-        )
-
-    def _performance(
-        self, timing: Timing, final: FinalTiming | None, evaluation: Evaluation
-    ) -> Performance:
-        info = self._session.info
-        measured = final.candidate if final else timing
-        baselines = final.baselines_ms if final else dict(info.baselines_ms)
-        latency_ms = measured.median_ms
-        dtype = info.outputs[0].dtype
-        useful = self._session.reference.useful_flops or info.flops
-        ahead_ms = {n: ms for n, ms in self._session.reference.prepare_ms.items() if n in baselines}
-        prepare_ms = evaluation.prepare_ms[-1] if evaluation.prepare_ms else None
-        return Performance(
-            latency_ms=latency_ms,
-            spread_ms=measured.spread_ms,
-            samples=len(measured.samples),
-            timer=measured.timer,
-            l2="cold" if measured.timer != "wall" else "warm",
-            wall_check_ms=timing.wall_check_ms,
-            prepare_ms=prepare_ms,
-            peak_memory_bytes=timing.peak_memory_bytes,
-            baselines=baselines,
-            speedup={name: ms / latency_ms for name, ms in baselines.items()},
-            speedup_ci=final.speedup_ci if final else {},
-            baseline_prepare_ms=ahead_ms,
-            speedup_with_prepare=speedup_with_prepare(
-                latency_ms, prepare_ms or 0.0, baselines, ahead_ms
-            ),
-            host_path_reason=final.replay_refused if final else None,
-            roofline_frac=describe_share(useful, info.io_bytes, latency_ms, peaks(dtype)),
-            tflops=tflops(info.flops, latency_ms) if info.flops else None,
-            counters=self._counters.values,
-            counters_kernel=self._counters.kernel,
-            counters_refused=self._counters.refused,
         )
 
     def _add(self, name: str, start: float) -> None:
@@ -294,6 +290,8 @@ class Verification:
             correctness=self._correctness,
             resources=self._build.resources if self._build else (),
             checks=tuple(dict.fromkeys(self._checks)),
+            checks_skipped=self._skipped,
+            short=self._short and tier is Tier.FINAL,
             stage_s={name: round(value, 4) for name, value in self._stage_s.items()},
             environment=session.info.environment,
             **fields,
