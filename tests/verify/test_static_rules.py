@@ -78,14 +78,31 @@ GRID = "double[(triton.cdiv(x.numel(), 128),)]"
         (GRID, "functools.partial(launch, double)"),
         (GRID, "double.run"),
         ("class ModelNew", "tuned = triton.autotune([], key=[])(double)\n\nclass ModelNew"),
-        ("@triton.jit\ndef double", "def double"),
     ],
 )
 def test_a_kernel_may_be_launched_in_any_words(old, new):
     assert old in HONEST
-    text = HONEST.replace(old, new)
-    if "@triton.jit" not in text:
-        text = text.replace("class ModelNew", "double = triton.jit(double)\n\nclass ModelNew")
+    assert rule_of(HONEST.replace(old, new)) is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["triton.jit(double)", "triton.jit(fn=double)", "triton.jit(debug=True)(double)",
+     "triton.JITFunction(double)", "triton.runtime.jit.JITFunction(double)"],
+)  # fmt: skip
+def test_a_kernel_may_be_made_by_a_call(call):
+    text = HONEST.replace("@triton.jit\n", "")
+    assert rule_of(text) == "no_kernel"
+    text = text.replace("class ModelNew", f"double = {call}\n\nclass ModelNew")
+    assert rule_of(text) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "decorator"),
+    [("from triton import jit as tjit", "tjit"), ("j = triton.jit", "j"), ("", "triton.jit()")],
+)
+def test_a_kernel_may_be_decorated_in_any_words(before, decorator):
+    text = HONEST.replace("@triton.jit", f"{before}\n@{decorator}")
     assert rule_of(text) is None
 
 

@@ -127,6 +127,15 @@ def test_library_calls_by_alias_where_there_are_none():
         ("Rows", "class Model(nn.Module):\n    pass\nclass Rows(Model):\n    pass", "inheritance"),
         ("Rows", "class Rows(nn.Linear):\n    pass", "inheritance"),
         ("Nobody", "", "inheritance"),
+        ("nn.Module, abc.ABC", "import abc", None),
+        ("nn.Module, typing.Generic[T]", "import typing\nT = typing.TypeVar('T')", None),
+        ("Rows", "if torch.cuda.is_available():\n    class Rows(nn.Module):\n        pass", None),
+        (
+            "Rows",
+            "class Rows(Model):\n    pass\nclass Other(Rows):\n    pass\n"
+            "class Rows(nn.Module):\n    pass",
+            "inheritance",
+        ),
         (
             "Rows",
             "class Rows(nn.Module):\n    def go(self):\n        try:\n            pass\n"

@@ -70,7 +70,7 @@ def peak_bytes(work):
 def draw_fresh(session):
     """Go through the fresh books as the correctness stage does; return weak references."""
     refs = []
-    for book in session.fresh_books(session.nominal):
+    for book in session.fresh_books(session.nominal, {}):
         for _ in book:
             refs += tensors_kept(book)
     return refs
@@ -79,7 +79,7 @@ def draw_fresh(session):
 def test_an_earlier_fresh_case_is_gone_when_the_next_golden_is_evaluated(loss):
     seen, refs = [], []
     look_with(loss, lambda: seen.append(alive(refs)))
-    for book in loss.fresh_books(loss.nominal):
+    for book in loss.fresh_books(loss.nominal, {}):
         for _ in book:
             refs += tensors_kept(book)
         assert alive(refs) == 2

@@ -7,6 +7,7 @@ import torch
 
 from hotloop.core.problem import Policy, Problem, ProblemKind, Role, Workload
 from hotloop.core.verdict import Tier
+from hotloop.worker import fresh_books
 from hotloop.worker.arena import Arena, Layout, Offset
 from hotloop.worker.boundary_sizes import HELD_OUT_FRAC
 from hotloop.worker.diagnosis import workload_of
@@ -133,7 +134,7 @@ def test_a_write_just_before_an_offset_tensor_shows(offset):
 
 def test_the_final_tier_has_every_profile_and_new_seeds(nominal):
     known = {case.seed for case in nominal.nominal.book}
-    cases = [case for book in nominal.fresh_books(nominal.nominal) for case in book]
+    cases = [case for book in nominal.fresh_books(nominal.nominal, {}) for case in book]
     assert not known & {case.seed for case in cases}
     assert len({case.seed for case in cases}) == len(cases)
     profiles = [case.profile for case in cases]
@@ -143,6 +144,21 @@ def test_the_final_tier_has_every_profile_and_new_seeds(nominal):
     assert {case.profile for case in nominal.nominal.book} == set(profiles) & set(
         names(MODEL_PROFILES, Tier.FAST)
     )
+
+
+def test_a_final_tier_that_takes_long_leaves_out_what_is_optional_and_says_so(nominal, monkeypatch):
+    monkeypatch.setitem(fresh_books.LATE_S, "cpu", 0.0)
+    skipped = {}
+    cases = [case for book in nominal.fresh_books(nominal.nominal, skipped) for case in book]
+    known = [case.profile for case in nominal.nominal.book]
+    assert [case.profile for case in cases] == known
+    assert "correctness:a further seed of shipped" in skipped
+    assert len(skipped) == 1 + len(nominal.nominal.reference.final_profiles)
+    assert all("no time was left" in why for why in skipped.values())
+    skipped.clear()
+    monkeypatch.setitem(fresh_books.LATE_S, "cpu", 600.0)
+    assert len(list(nominal.fresh_books(nominal.nominal, skipped))) > len(known)
+    assert skipped == {}
 
 
 def test_a_fast_check_has_few_cases(nominal, generic):

@@ -14,16 +14,22 @@ from hotloop.verify.static_finding import Finding
 from hotloop.verify.static_scope import Scope, dotted
 
 _SUPPRESSORS = frozenset({"contextlib.suppress"})
+_JITS = frozenset({"jit", "JITFunction"})
 _LAUNCHERS = frozenset({"run", "warmup"})
 
 
-def kernel_functions(tree: ast.Module) -> set[str]:
+def kernel_functions(tree: ast.Module, scope: Scope) -> set[str]:
     """Return the names of the functions that `triton.jit` decorates or is called with."""
     functions = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
-    kernels = {name for name, function in functions.items() if _is_decorated(function)}
+    kernels = {
+        name
+        for name, function in functions.items()
+        if any(_is_jit(decorator, scope) for decorator in function.decorator_list)
+    }
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _is_jit(node.func):
-            kernels |= {arg.id for arg in node.args if isinstance(arg, ast.Name)} & set(functions)
+        if isinstance(node, ast.Call) and _is_jit(node.func, scope):
+            given = (*node.args, *(keyword.value for keyword in node.keywords))
+            kernels |= {arg.id for arg in given if isinstance(arg, ast.Name)} & set(functions)
     return kernels
 
 
@@ -87,12 +93,8 @@ def _is_extension(call: str) -> bool:
     return call == "load" or call.endswith(("load_inline", "cpp_extension.load"))
 
 
-def _is_decorated(function: ast.FunctionDef) -> bool:
-    return any(
-        _is_jit(decorator.func if isinstance(decorator, ast.Call) else decorator)
-        for decorator in function.decorator_list
-    )
-
-
-def _is_jit(node: ast.expr) -> bool:
-    return dotted(node).split(".")[-1] == "jit"
+def _is_jit(node: ast.expr, scope: Scope) -> bool:
+    """Whether this is `triton.jit` in whatever words, or a call of it with options."""
+    while isinstance(node, ast.Call):
+        node = node.func
+    return scope.resolve(node).rpartition(".")[2] in _JITS

@@ -28,6 +28,11 @@ from hotloop.verify.static_scope import Scope, dotted, text_of
 MODEL = "ModelNew"
 REFERENCE = "Model"
 """The reference's class: a copy of it in the candidate's file is no base either."""
+BASES = frozenset({
+    "torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module", "object",
+    "abc.ABC", "typing.Generic",
+})  # fmt: skip
+"""What a `ModelNew`, and bases of its own, may derive from."""
 _PATCHERS = frozenset({"setattr", "delattr"})
 _TENSORS = frozenset({"torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 
@@ -43,7 +48,7 @@ def check_python(text: str, policy: Policy) -> Iterator[Finding]:
         return
     yield from check_identifiers(text)
     scope = Scope(tree)
-    kernels = kernel_functions(tree)
+    kernels = kernel_functions(tree, scope)
     for node in ast.walk(tree):
         yield from _imports(node)
         yield from _names(node, scope)
@@ -146,10 +151,12 @@ def _subclasses(node: ast.AST, scope: Scope) -> Iterator[Finding]:
 
 
 def _model(tree: ast.Module, scope: Scope) -> Iterator[Finding]:
-    classes = {n.name: n for n in tree.body if isinstance(n, ast.ClassDef)}
-    if MODEL not in classes:
+    found = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    classes = {n.name: n for n in found}
+    if not any(isinstance(n, ast.ClassDef) and n.name == MODEL for n in tree.body):
         yield Finding("no_kernel", "expected a class `ModelNew(torch.nn.Module)`, found none")
         return
+    names = [n.name for n in found]
     seen: dict[str, None] = {}
     pending = [MODEL]
     while pending:
@@ -157,6 +164,9 @@ def _model(tree: ast.Module, scope: Scope) -> Iterator[Finding]:
         if name in seen:
             continue
         seen[name] = None
+        if names.count(name) > 1:  # a base is whichever stood there when the class was made
+            text = f"`class {name}` is there twice; give each class a name of its own"
+            yield Finding("inheritance", text, classes[name].lineno)
         for base in classes[name].bases:
             if isinstance(base, ast.Name) and base.id in classes and base.id != REFERENCE:
                 pending.append(base.id)
@@ -174,10 +184,8 @@ def _model(tree: ast.Module, scope: Scope) -> Iterator[Finding]:
 
 
 def _is_module(base: ast.expr, scope: Scope) -> bool:
-    name = scope.resolve(base)
-    if name in ("torch.nn.Module", "torch.nn.modules.Module", "object"):
-        return True
-    return scope.has_star and name == "Module"
+    name = scope.resolve(base.value if isinstance(base, ast.Subscript) else base)
+    return name in BASES or (scope.has_star and name == "Module")
 
 
 def _library_calls(tree: ast.Module, kernels: set[str], scope: Scope) -> Iterator[Finding]:

@@ -2,16 +2,18 @@
 
 Cases of known profiles take their envelope over; profiles that only the final tier has get one of
 their own, and are left out, with a line in the judge's log, where they cannot judge the problem or
-do not fit in memory beside the candidate.
+do not fit in memory beside the candidate. Where references take long, further seeds and profiles
+are left out after a while, and said to be.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, MutableMapping
 
 from hotloop.errors import ProblemError
-from hotloop.worker.cases import CaseBook, cache_budget_bytes
+from hotloop.worker.cases import Case, CaseBook, cache_budget_bytes
 from hotloop.worker.timed import secret_seed
 from hotloop.worker.view import WorkloadView
 
@@ -19,32 +21,60 @@ FINAL_SEEDS = 5
 """Seeds of the first profile at the problem's own sizes."""
 
 
+LATE_S = {"cuda": 20.0, "cpu": 600.0}
+"""After so long no further seed or profile begins: a final tier is to take less than a minute."""
+
+
 def fresh_books(
-    view: WorkloadView, free_others: Callable[[], None], *, whole: bool
+    view: WorkloadView,
+    free_others: Callable[[], None],
+    skipped: MutableMapping[str, str],
+    *,
+    whole: bool,
 ) -> Iterator[CaseBook]:
     """Yield books of one case each; a case is gone before the next one is drawn.
 
     Args:
         view: the workload.
         free_others: frees what other books keep; called where memory runs out.
+        skipped: gets what was left out, and why.
         whole: `FINAL_SEEDS` seeds of the first profile and all profiles, not the known cases alone.
 
     Raises:
         DoesNotFit: memory ran out twice, on a case of a known profile.
     """
+    began_s, late_s = time.monotonic(), LATE_S[view.reference.device]
+    for known in view.book:
+        yield from _like(view, known, free_others)
+    if not whole:
+        return
     first = view.book.cases[0]
     seeds = sum(known.profile == first.profile for known in view.book)
-    extra = [first] * max(0, FINAL_SEEDS - seeds) if whole else []
-    for known in [*view.book, *extra]:
-        book = CaseBook(view.reference, view.workload.name, free_others=free_others)
-        book.add_like(known, secret_seed())
+    optional: list[str | None] = [None] * max(0, FINAL_SEEDS - seeds)
+    for profile in [*optional, *view.reference.final_profiles]:
+        if time.monotonic() - began_s > late_s:
+            what = f"a further seed of {first.profile}" if profile is None else profile
+            skipped[f"correctness:{what}"] = f"no time was left for it after {late_s:.0f} s"
+        elif profile is None:
+            yield from _like(view, first, free_others)
+        else:
+            yield from _first_of(view, profile, free_others)
+
+
+def _like(view: WorkloadView, known: Case, free_others: Callable[[], None]) -> Iterator[CaseBook]:
+    book = CaseBook(view.reference, view.workload.name, free_others=free_others)
+    book.add_like(known, secret_seed())
+    yield book
+    book.forget()
+
+
+def _first_of(
+    view: WorkloadView, profile: str, free_others: Callable[[], None]
+) -> Iterator[CaseBook]:
+    book = CaseBook(view.reference, view.workload.name, free_others=free_others)
+    if _add(book, profile):
         yield book
         book.forget()
-    for profile in view.reference.final_profiles if whole else ():
-        book = CaseBook(view.reference, view.workload.name, free_others=free_others)
-        if _add(book, profile):
-            yield book
-            book.forget()
 
 
 def _add(book: CaseBook, profile: str) -> bool:

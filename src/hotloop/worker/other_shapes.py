@@ -73,7 +73,7 @@ class Reporter:
             leave_room()
             evaluation.attach()
             evaluation.load(tuple(view.reference.loaded.init_args or ()))
-            books = self.session.fresh_books(view)
+            books = self.session.fresh_books(view, {})
             CorrectnessStage(evaluation).run(books, CALL_S[self.session.device])
         except Failed as failed:
             return failed.status

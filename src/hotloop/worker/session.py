@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 import torch
@@ -93,8 +93,12 @@ class Session:
         for view in self.views(held_out=False):  # asked only if a fake passed all before
             yield view.book
 
-    def fresh_books(self, view: WorkloadView) -> Iterator[CaseBook]:
+    def fresh_books(
+        self, view: WorkloadView, skipped: MutableMapping[str, str]
+    ) -> Iterator[CaseBook]:
         """Yield the books of the final tier: each of one case, with a seed that nobody saw.
+
+        `skipped` gets what was left out, and why.
 
         A case is gone before the next one is drawn, and large known cases before the first.
 
@@ -105,7 +109,8 @@ class Session:
         each golden kept its terms (`golden.compact`).
         """
         self.forget_large_cases()
-        yield from fresh_books(view, self.forget_cases, whole=view is self.nominal)
+        whole = view is self.nominal
+        yield from fresh_books(view, self.forget_cases, skipped, whole=whole)
 
     def forget_large_cases(self) -> None:
         """Keep no cases where they take much; later checks draw them again from their seeds."""

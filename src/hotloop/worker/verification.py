@@ -180,7 +180,8 @@ class Verification:
         if final:
             view.book.changed = None  # what conduct changes is drawn again, like the seeds
         stage = CorrectnessStage(evaluation, final=final)
-        books = self._session.fresh_books(view) if final else iter((view.book,))
+        fresh = self._session.fresh_books
+        books = fresh(view, self._skipped) if final else iter((view.book,))
         self._checks += [f"correctness:{view.workload.name}", "inputs_unmodified", "repeats"]
         try:
             stage.run(books, self._call_timeout_s)
