@@ -95,6 +95,10 @@ bench-audit: $(READY)  ## try fakes on all of KernelBench (GPU); writes benchmar
 bench-honest: $(READY)  ## run honest kernels, of which none may be refused (GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.honest $(ARGS)
 
+.PHONY: bench-attacks
+bench-attacks: $(READY)  ## run all cheats, of which each must be refused (GPU or CPU); writes benchmarks/results
+	@$(RUN) -m benchmarks.attacks $(ARGS)
+
 bench-durability: $(READY)  ## kill runs at random moments and soak one (no GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.durability $(ARGS)
 
@@ -113,6 +117,10 @@ bench-mutation-gpu: $(READY)  ## the same on all GPUs, with CUDA sources and the
 
 pilot-report: $(READY)  ## write the model pilot's results from its runs; ARGS="--folder DIR"
 	@$(RUN) -m benchmarks.model_pilot report $(ARGS)
+
+.PHONY: verifier-quality
+verifier-quality: $(READY)  ## merge what was measured of the verifier and write docs/verifier.md's numbers
+	@$(RUN) -m benchmarks.verifier_quality $(ARGS)
 
 readme: $(READY)  ## write the README's table and picture from benchmarks/results
 	@$(RUN) -m benchmarks.readme

@@ -112,7 +112,10 @@ class Killer:
             row["stop"] = found.stop
             row["differs"] = [e[:SHOWN] for e in sorted(found.events ^ self.control.events)]
         row["paid_beyond_control"] = len(self._server.asked) - paid_before - self.paid
-        row["processes_left"] = children_of(self._machine.pid)
+        left = children_of(self._machine.pid)
+        row["processes_left"] = len(left)
+        if left:
+            row["left"] = left
         row["partial_files_left"] = len(list(folder.rglob("*.tmp*")))
         return row
 
@@ -186,9 +189,20 @@ def _events(run: Path) -> list[tuple[int, str, Mapping[str, Any]]]:
         return []  # killed before there was a journal
 
 
-def children_of(pid: int) -> int:
-    """Return how many processes this one has started or inherited, and not taken back."""
-    return len(Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split())
+def children_of(pid: int) -> list[str]:
+    """Return the processes that this one has started or inherited, and not taken back."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return [_told(child) for child in found]
+
+
+def _told(pid: str) -> str:
+    """Return how a process was called and in which state it is."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return f"{pid}: gone"
+    return f"{words.strip()[-80:]} ({state})"
 
 
 def summarise_rounds(rows: Sequence[Row]) -> Row:

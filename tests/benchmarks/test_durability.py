@@ -50,7 +50,7 @@ def test_rounds_strike_and_find_nothing_lost(monkeypatch):
 
 @pytest.mark.slow
 def test_a_soak_keeps_every_evaluation():
-    before = killer.children_of(os.getpid())
+    before = len(killer.children_of(os.getpid()))
     grown = soak(FEWEST)
     assert grown["evaluations"] == grown["evaluations_kept"] == FEWEST
     assert grown["children_most"] == before

@@ -34,7 +34,8 @@ HELLO_S = 180.0
 LOAD_S = 1200.0
 """Compiling and autotuning the baselines takes minutes for some problems."""
 SILENCE_S = 60.0
-"""A judge that starts or loads and is silent for so long is stopped, or its machine hangs."""
+"""A judge that is silent for so long is stopped, or its machine hangs. While it verifies,
+`engine/evaluation.py` asks it more often."""
 BUILD_S = 150.0
 VERIFY_S = 1200.0
 """Over what a judge waits for a candidate in all, `worker/patience.py`: a slow one is a verdict."""
@@ -247,7 +248,7 @@ class LocalVerifier:
         if judge is None:
             raise WorkerDied("expected a running judge, it is being started again; verify instead")
         try:
-            silence_s = self.silence_s if method in ("hello", "load", "audit") else None
+            silence_s = None if method == "verify" else self.silence_s
             return judge.request(method, params, timeout_s, silence_s=silence_s)
         except (ToolMissing, SandboxUnavailable):
             raise  # an answer: the judge is fit for the next
