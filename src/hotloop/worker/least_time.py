@@ -2,7 +2,7 @@
 
 A first bound takes all inputs, parameters and outputs for compulsory, which costs nothing to know.
 Nearly every time is over it, and so over the true floor. Only for one that is not are the bytes
-counted that must move (`compulsory.py`: a backward pass of the reference).
+counted that must move (`compulsory.py`: of a model, a backward pass).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def floor_for(inputs: TimedInputs, ms: float, device: Ceilings, *, warm: bool) -
     reference = inputs.reference
     flops = compulsory_flops(reference, inputs.draw)
     # No call's demand exceeds this: parameters are read, and every output has left the cache.
-    whole = Demand(reference.io_bytes, 0, flops, element_bytes=4)
+    whole = Demand(reference.io_bytes, 0, flops)
     upper_ms = least_ms(whole, device, warm=warm)
     if not is_impossible(ms, upper_ms):
         return Floor(upper_ms, "all bytes")

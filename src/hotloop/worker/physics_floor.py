@@ -6,7 +6,8 @@ what is usual: an honest kernel reaches 90 % of them, and must never be refused.
 
 Output bytes count for DRAM only beyond the L2: a kernel ends with its last stores still in cache.
 With a warm cache inputs count only beyond the L2, too. FLOPs count where no algebra can lower them:
-in attention, not in models (a diagonal matrix, a sum taken first, Winograd's convolution).
+in attention by its mask, not in models (a diagonal matrix, a sum taken first, Winograd's
+convolution).
 
 Not here: which bytes must be read (`compulsory.py`), what the device is (`ceilings.py`).
 """
@@ -38,8 +39,7 @@ class Demand:
     written_bytes: int
     """Of outputs."""
     flops: float = 0.0
-    element_bytes: int = 2
-    """Of what is multiplied: 2 runs at the full rate, 4 at half of it (TF32)."""
+    """Of matrix products in any dtype: float16 is as exact as TF32 and runs at the full rate."""
 
 
 def least_ms(demand: Demand, ceilings: Ceilings, *, warm: bool) -> float:
@@ -55,10 +55,7 @@ def least_ms(demand: Demand, ceilings: Ceilings, *, warm: bool) -> float:
     from_dram += max(0, demand.written_bytes - l2_bytes)
     by_dram_ms = from_dram / (ceilings.dram_gbps * 1e6)
     by_l2_ms = (demand.read_bytes + demand.written_bytes) / (ceilings.l2_gbps * 1e6)
-    by_work_ms = 0.0
-    if ceilings.tflops is not None:
-        rate_tflops = ceilings.tflops * (1.0 if demand.element_bytes <= 2 else 0.5)
-        by_work_ms = demand.flops / (rate_tflops * 1e9)
+    by_work_ms = 0.0 if ceilings.tflops is None else demand.flops / (ceilings.tflops * 1e9)
     return max(by_dram_ms, by_l2_ms, by_work_ms)
 
 
