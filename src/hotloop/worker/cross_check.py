@@ -13,6 +13,7 @@ from typing import Any
 
 from hotloop.worker.claims import number_or_none
 from hotloop.worker.performance import WALL, CandidateTimer, Timing
+from hotloop.worker.persisting_l2 import PersistingL2, persisting_l2
 from hotloop.worker.timing_rules import (
     SHORT_MS,
     ClockPair,
@@ -38,10 +39,14 @@ def may_claim(timer: CandidateTimer, candidate: Timing, *, mode: str) -> bool:
         Failed: an output was wrong, or the time is under the physics floor.
     """
     candidate.checks["launch_bound"] = is_launch_bound(candidate.median_ms)
+    if persisting_l2() is PersistingL2.REFUSED:
+        candidate.checks["persisting_l2"] = "not controlled"
     if mode == "host_path":
-        check_fresh(candidate, timer.fresh_batch_ms(), timer.n_sets)
+        fresh_ms = timer.fresh_batch_ms(candidate.median_ms)
+        check_fresh(candidate, fresh_ms, timer.n_sets)
     elif candidate.median_ms < SHORT_MS:
-        check_short(candidate, lambda: read_cross(timer.on_fresh_sets({"op": "cross"})))
+        back_ms = timer.write_back_ms()
+        check_short(candidate, lambda: read_cross(timer.on_fresh_sets({"op": "cross"}), back_ms))
     else:
         timer.wall_check(candidate)
     timer.check_floor(candidate)
@@ -76,12 +81,13 @@ def check_short(candidate: Timing, read: Callable[[], CrossReading]) -> None:
         )
 
 
-def read_cross(answer: Mapping[str, Any]) -> CrossReading:
-    """Read what `cross_clock.cross_times` returned."""
+def read_cross(answer: Mapping[str, Any], write_back_ms: float = 0.0) -> CrossReading:
+    """Read what `cross_clock.cross_times` returned, of calls whose outputs take so long to DRAM."""
     return CrossReading(
         call=_pair(answer, ""),
         empty=_pair(answer, "empty_"),
         empty_ms=number_or_none(answer, "empty_ms") or 0.0,
+        write_back_ms=write_back_ms,
     )
 
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from hotloop.worker.graph_capture import captured
+
 SHORT_GRAPH, LONG_GRAPH = 16, 64
 REPLAYS = 15
 WARM_REPLAYS = 3
@@ -45,10 +47,12 @@ def cross_times(clock: Any, forward: Forward, n_sets: int, launches: int) -> dic
         `empty_blocked_stream_ms`; None for a slope where launches cannot be captured, and for a
         stream that could not be held.
     """
+    empty_ms = _empty_ms(clock)
+    clock.pause()  # its records would be part of what lies between two launches
     return {
         "graph_slope_ms": graph_slope_ms(forward, n_sets),
         "blocked_stream_ms": blocked_stream_ms(forward, n_sets, launches),
-        "empty_ms": _empty_ms(clock),
+        "empty_ms": empty_ms,
         "empty_graph_slope_ms": graph_slope_ms(empty, 1),
         "empty_blocked_stream_ms": blocked_stream_ms(empty, 1, 1),
     }
@@ -96,15 +100,11 @@ def blocked_stream_ms(forward: Forward, n_sets: int, launches: int) -> float | N
 
 
 def _captured(forward: Forward, n_sets: int, calls: int) -> Any:
-    try:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for i in range(calls):
-                forward(i % n_sets)
-    except RuntimeError:  # a cooperative launch, say; the other clock stands
-        torch.cuda.synchronize()
-        return None
-    return graph
+    def work() -> None:
+        for i in range(calls):
+            forward(i % n_sets)
+
+    return captured(work)  # None for a cooperative launch, say; the other clock stands
 
 
 def _between_events(work: Callable[[], Any]) -> float:

@@ -11,6 +11,7 @@ timed (`mode: host_path`).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +19,11 @@ from typing import Any
 import torch
 
 from hotloop.core.statistics import paired_speedup_interval
+from hotloop.core.verdict import Status
+from hotloop.worker.baseline_graphs import without_gaps
 from hotloop.worker.cross_check import may_claim
 from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.graph_capture import captured
 from hotloop.worker.interleave import controlled
 from hotloop.worker.performance import WALL, CandidateTimer, Timing, believe_no_less
 from hotloop.worker.replay import start_replay
@@ -30,6 +34,9 @@ from hotloop.worker.workroom import Workroom
 ROUNDS = 10
 SHORT_ROUNDS = ROUNDS // 2
 """In the short final tier."""
+MIN_ROUNDS, ROUNDS_S = 6, 4.0
+"""After so many seconds no more than so many rounds: making values for large inputs takes longer
+than the calls."""
 BLOCK_CALLS = 5
 MAX_SECONDS_A_CALL = 0.05
 """Longer calls get smaller blocks, so that a final tier ends in time."""
@@ -69,12 +76,22 @@ def time_final(
         try:
             return _time_one(session, replay, fast, mode="replay", rounds=rounds)
         except Failed as exc:
-            refused = f"the replay is not what the forward computes: {exc.evidence.message[:200]}"
+            if exc.status is Status.REWARD_HACK:  # the candidate's own clock would be believed
+                raise
+            refused = why_not_replayed(exc)
         finally:
             replay.close()
     timing = _time_one(session, evaluation, fast, mode="host_path", rounds=rounds)
     timing.replay_refused = refused
     return timing
+
+
+def why_not_replayed(failed: Failed) -> str:
+    """Return why a replay that was started does not count."""
+    message = failed.evidence.message[:200]
+    if failed.status is Status.TIMEOUT:
+        return f"the replay took too long: {message}"
+    return f"the replay is not what the forward computes: {message}"
 
 
 def _time_one(
@@ -84,14 +101,19 @@ def _time_one(
     timer = CandidateTimer(evaluation, session.timed)
     timer.start()
     calls = {n: session.baselines[n] for n in primary_baselines(session.baselines_ms)}
-    for call in calls.values():
-        call()  # fills the allocator's cache, which may have been given back
     inputs, block = session.timed, _block(session, fast)
+    clock = make_clock_once()
+    ungapped = without_gaps(calls, lambda call: clock.measure(call)[1], captured)
+    for call in ungapped.calls.values():
+        call()  # fills the allocator's cache, which a capture gives back
     sides, by_round = controlled(
-        lambda c: _interleave(timer, c, inputs, block, rounds=rounds), calls, session.baselines_ms
-    )
+        lambda c: _interleave(timer, c, inputs, block, rounds=rounds),
+        ungapped.calls, session.baselines_ms | ungapped.graphs_ms,
+    )  # fmt: skip
     candidate = sides.pop("candidate")
     candidate.wall_check_ms = fast.wall_check_ms
+    candidate.checks |= {"baseline_gaps": ungapped.found} if ungapped.found else {}
+    candidate.doubts += ungapped.doubts
     believed = mode == "replay" or not stands_corrected(candidate, fast)
     believed = may_claim(timer, candidate, mode=mode) and believed
     return FinalTiming(
@@ -123,6 +145,11 @@ def _interval(baseline: list[list[float]], candidate: list[list[float]]) -> tupl
     return interval.low, interval.high
 
 
+def may_stop(rounds_done: int, spent_s: float) -> bool:
+    """Whether a session of long calls has enough rounds, as many in one order as in the other."""
+    return rounds_done >= MIN_ROUNDS and rounds_done % 2 == 0 and spent_s > ROUNDS_S
+
+
 def _block(session: Session, fast: Timing) -> int:
     slowest_ms = max(fast.median_ms, *session.baselines_ms.values(), 0.0)
     return BLOCK_CALLS if slowest_ms < MAX_SECONDS_A_CALL * 1e3 else 1
@@ -139,7 +166,10 @@ def _interleave(
     order = ["candidate", *calls]
     sides = {name: Timing() for name in order}
     by_round: dict[str, list[list[float]]] = {name: [] for name in order}
+    start = time.monotonic()
     for number in range(rounds):
+        if may_stop(number, time.monotonic() - start):
+            break
         for name in order if number % 2 == 0 else reversed(order):
             timing = sides[name]
             before = len(timing.samples)

@@ -11,6 +11,7 @@ the poison out. `candidate.py` runs a model's forward, `cuda_host.py` kernels in
     place    inputs and outputs lie elsewhere from now   -> {}
     call     one forward on set i, timed or not          -> {"outputs", "elapsed_ms", "kernels"}
     batch    all sets in a CUDA graph (or a loop), often -> {"graph"}
+    loop     later batches are a loop, no graph          -> {}
     record   one forward's kernel launches               -> {"recording"}, its tables beside it
 """
 
@@ -29,6 +30,7 @@ from hotloop.worker.arguments import decode_args
 from hotloop.worker.channel import Channel, ChannelClosed, FrameTooLarge
 from hotloop.worker.copy_out import copy_out
 from hotloop.worker.failure import describe_error
+from hotloop.worker.graph_capture import captured
 
 
 class Host(ABC):
@@ -124,6 +126,7 @@ class Host(ABC):
             "place": self._place,
             "call": self._call,
             "batch": self._batch,
+            "loop": self._drop_graph,
             "record": self.record,
         }
         return handlers[message["op"]](message)
@@ -145,7 +148,7 @@ class Host(ABC):
 
     def _place(self, message: dict[str, Any]) -> dict[str, Any]:
         self._sets = [self._map_set(s) for s in message["sets"]]
-        return {}
+        return self._drop_graph(message)
 
     def _map_set(self, data: dict[str, Any]) -> tuple[list[Any], list[torch.Tensor]]:
         view = self.arena.view
@@ -157,6 +160,7 @@ class Host(ABC):
 
     def _prepare(self, _: dict[str, Any]) -> dict[str, Any]:
         self._sync()
+        self._graph = None  # it reads what the last `prepare()` made, which may be gone now
         start = time.perf_counter()
         self.prepare()
         self._sync()
@@ -193,8 +197,11 @@ class Host(ABC):
                 copy_out(slot, output)
 
     def _batch(self, message: dict[str, Any]) -> dict[str, Any]:
+        if self._cuda:
+            self._clock.pause()  # batches are timed from outside
         if message["capture"]:
-            self._graph = self._capture()
+            self._graph = None
+            self._graph = captured(self._run_all_sets)
             self._sync()
             return {"graph": self._graph is not None}
         for _ in range(message["repeats"]):
@@ -209,15 +216,9 @@ class Host(ABC):
         for index in range(len(self._sets)):
             self._copy_out(self.forward(index), index)
 
-    def _capture(self) -> Any:
-        try:
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                self._run_all_sets()
-        except Exception:  # noqa: BLE001  not every honest forward can be captured; the loop stands
-            torch.cuda.synchronize()
-            return None
-        return graph
+    def _drop_graph(self, _: dict[str, Any]) -> dict[str, Any]:
+        self._graph = None
+        return {}
 
     def _sync(self) -> None:
         if self._cuda:

@@ -13,7 +13,6 @@ background load (the final tier interleaves both).
 from __future__ import annotations
 
 import itertools
-import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,9 +21,11 @@ from typing import Any
 import torch
 
 from hotloop.core.statistics import interquartile_range, median
-from hotloop.core.units import s_to_ms
 from hotloop.core.verdict import Evidence, Stage, Status
+from hotloop.worker.batch_clock import BatchClock
+from hotloop.worker.ceilings import ceilings
 from hotloop.worker.compare import timed_gate
+from hotloop.worker.device import peaks
 from hotloop.worker.evaluation import CALL_S, Evaluation, Failed
 from hotloop.worker.least_time import least_time, refuse_impossible
 from hotloop.worker.memory import leave_room
@@ -38,16 +39,10 @@ FAST_SECONDS = 0.4
 kernel up by then."""
 MIN_SAMPLES = 5
 WARMUP_CALLS = 1
-BATCH_MS = 30.0
-"""Length of the batch that the judge's wall clock sees."""
 AGREEMENT = 0.8
 """A claim below this share of the judge's figure is not believed. A back-to-back batch draws more
 power than single cold calls, and an H200 clocks up to 12 % lower then."""
 HAND_OVER_SLACK_MS = 0.003
-MAX_HAND_OVER_S = 0.001
-"""At most this is taken off a batch for waking both sides (16 to 400 us, docs/decisions/001): the
-candidate answers the empty batch too, and could be slow about it."""
-FRESH_BATCHES = 3
 MAX_KERNELS = 4096
 WALL = "wall"
 """Name of the judge's own clock in `Timing.timer`; no process below it may claim it."""
@@ -157,38 +152,37 @@ class CandidateTimer:
 
     def wall_check(self, timing: Timing) -> None:
         """Hold the judge's clock beside the claim; replace the claim where it is too small."""
-        evaluation, n_sets = self._evaluation, self.n_sets
-        self._fill_sets()
-        evaluation.batch(capture=True)
-        evaluation.batch(repeats=1)
-        hand_over_s = min(MAX_HAND_OVER_S, *(self._batch_s(0) for _ in range(3)))
-        repeats = max(1, math.ceil(BATCH_MS / max(timing.median_ms * n_sets, 1e-3)))
-        batches_s = []
-        for _ in range(2):
-            seeds = self._fill_sets()
-            batches_s.append(self._batch_s(repeats))
-            self._check_sets(seeds)
-        wall_s = min(batches_s) - hand_over_s
-        wall_ms = s_to_ms(wall_s) / (repeats * n_sets) - self._inputs.copy_out_ms
+        batches = self._batches()
+        batches.capture()
+        wall_ms = batches.call_ms(timing.median_ms) - self._inputs.copy_out_ms
         timing.wall_check_ms = max(wall_ms, 0.0)
         believe_no_less(timing, wall_ms)
 
-    def fresh_batch_ms(self) -> float:
+    def fresh_batch_ms(self, claimed_ms: float) -> float:
         """Return the wall time of a call where no call of a batch has values seen before.
-
-        The best of a few batches, less the hand-over, of which a part may be left.
 
         Raises:
             Failed: an output is wrong.
         """
-        hand_over_s = min(MAX_HAND_OVER_S, *(self._batch_s(0) for _ in range(3)))
-        batches_s = []
-        for _ in range(FRESH_BATCHES):
-            seeds = self._fill_sets()
-            batches_s.append(self._batch_s(1))
-            self._check_sets(seeds)
-        ms = s_to_ms(min(batches_s) - hand_over_s) / self.n_sets - self._inputs.copy_out_ms
-        return max(ms, 0.0)
+        batches = self._batches()
+        batches.capture()  # anew: `prepare()` may have moved what an older graph reads
+        return max(batches.fresh_call_ms(claimed_ms) - self._inputs.copy_out_ms, 0.0)
+
+    def _batches(self) -> BatchClock:
+        evaluation = self._evaluation
+        return BatchClock(
+            batch=evaluation.batch,
+            drop_graph=lambda: evaluation.ask({"op": "loop"}, CALL_S, Stage.PERFORMANCE),
+            fill=self._fill_sets,
+            check=self._check_sets,
+            n_sets=self.n_sets,
+        )
+
+    def write_back_ms(self) -> float:
+        """Return what writing one call's outputs from the L2 to DRAM takes at least."""
+        dtype = self._inputs.reference.specs()[1][0].dtype
+        n_bytes = sum(slot.span_bytes for slot in self._evaluation.board.sets[0][1])
+        return n_bytes / (ceilings(peaks(dtype)["copy_gbps"]).dram_gbps * 1e6)
 
     @property
     def n_sets(self) -> int:
@@ -205,11 +199,6 @@ class CandidateTimer:
         torch.cuda.synchronize()
         leave_room()
         return seeds
-
-    def _batch_s(self, repeats: int) -> float:
-        start = time.perf_counter()
-        self._evaluation.batch(repeats=repeats)
-        return time.perf_counter() - start
 
     def _check_sets(self, seeds: list[int]) -> None:
         for index, seed in enumerate(seeds):

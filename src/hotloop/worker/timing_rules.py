@@ -19,8 +19,8 @@ CONTROL_FRAC = 0.01
 error of that size cannot make one; one process on a quiet H200 showed 0.0004 to 0.001
 (docs/decisions/001)."""
 NOISY_FRAC = 0.03
-"""The same for short calls, of which single ones scatter by several per cent, as long as the
-ratio's interval holds 1: the speed-up's own interval is as wide then."""
+"""The same where the ratio's interval holds 1: calls scatter, the program does not differ. The
+speed-up's own interval is as wide then."""
 CONTROL_STEPS = 2
 """Medians of a few steps' length move by one step on either side without a fault."""
 SHORT_MS = 0.020
@@ -30,6 +30,8 @@ LAUNCH_BOUND_MS = 0.003
 SLACK_MS, SLACK_FRAC = 0.0003, 0.10
 """Two clocks agree within the larger of these."""
 
+GAP_FRAC = 1.1
+"""A call this much longer than its kernels took has waited for launches."""
 FRESH_FRAC = 0.5
 """A claim below this share of a call on values never seen before is not believed. One short batch
 on a cold cache is a rough clock: a factor of two is what it can tell."""
@@ -61,7 +63,7 @@ class Control:
         """By how much the ratio may differ from 1."""
         limit = control_limit_frac(self.ms)
         low, high = self.interval
-        if self.ms < SHORT_MS and low <= 1.0 <= high:
+        if low <= 1.0 <= high:
             return max(limit, NOISY_FRAC)
         return limit
 
@@ -98,6 +100,10 @@ class CrossReading:
     empty: ClockPair
     empty_ms: float
     """The near-empty kernel by CUPTI: the floor of anything that is launched."""
+    write_back_ms: float = 0.0
+    """What writing a call's outputs to DRAM takes. A call alone, as CUPTI sees it, ends with them
+    in the L2; in a row of calls on distinct buffers each makes room for its own by writing back
+    those of a call before."""
 
     def boundaries(self) -> ClockPair:
         """Return what each clock counts between two launches and CUPTI does not.
@@ -111,14 +117,16 @@ class CrossReading:
         return ClockPair(beyond(self.empty.graph_slope_ms), beyond(self.empty.blocked_stream_ms))
 
     def own(self) -> dict[str, float]:
-        """Return what each clock says of the call itself, without the boundary of a launch."""
+        """Return what each clock says of the call itself: no launch's boundary, no write-back."""
         edge = self.boundaries()
         found = {
             "graph_slope": (self.call.graph_slope_ms, edge.graph_slope_ms),
             "blocked_stream": (self.call.blocked_stream_ms, edge.blocked_stream_ms),
         }
         return {
-            name: ms - (between or 0.0) for name, (ms, between) in found.items() if ms is not None
+            name: max(0.0, ms - (between or 0.0) - self.write_back_ms)
+            for name, (ms, between) in found.items()
+            if ms is not None
         }
 
     def to_json(self) -> dict[str, Any]:
@@ -129,6 +137,7 @@ class CrossReading:
             "empty_kernel_ms": self.empty_ms,
             "empty_graph_slope_ms": self.empty.graph_slope_ms,
             "empty_blocked_stream_ms": self.empty.blocked_stream_ms,
+            "write_back_ms": self.write_back_ms,
         }
 
 
@@ -138,9 +147,9 @@ def slack_ms(cross_ms: float) -> float:
 
 
 def agreement(primary_ms: float, own_ms: Mapping[str, float]) -> dict[str, str]:
-    """Return per clock `agrees`, `longer` or `shorter`: how the primary's figure compares.
+    """Return per clock `agrees`, `claim_longer` or `claim_shorter`: how the primary's compares.
 
-    `longer` is no fault: the primary's caches are cold, and a graph's short calls find them warm.
+    `claim_longer` is no fault: the primary's caches are cold, a graph's short calls find them warm.
     """
     return {name: _compare(primary_ms, ms) for name, ms in own_ms.items()}
 
@@ -150,7 +159,7 @@ def understated_by(primary_ms: float, own_ms: Mapping[str, float]) -> float | No
 
     Such a claim never stands.
     """
-    longer = [ms for ms in own_ms.values() if _compare(primary_ms, ms) == "shorter"]
+    longer = [ms for ms in own_ms.values() if _compare(primary_ms, ms) == "claim_shorter"]
     return max(longer, default=None)
 
 
@@ -165,6 +174,16 @@ def skips_seen_values(claimed_ms: float, fresh_ms: float, n_sets: int) -> bool:
     return claimed_ms < FRESH_FRAC * (fresh_ms - FRESH_HAND_OVER_MS / n_sets)
 
 
+def leaves_gaps(span_ms: float, busy_ms: float | None) -> bool:
+    """Whether a call waited for launches.
+
+    Args:
+        span_ms: from its first start to its last end.
+        busy_ms: how much of that something ran; None: nobody knows.
+    """
+    return busy_ms is None or span_ms > GAP_FRAC * busy_ms
+
+
 def is_launch_bound(ms: float) -> bool:
     """Whether a ratio of this time to another says no more than how often something is launched."""
     return ms < LAUNCH_BOUND_MS
@@ -173,4 +192,4 @@ def is_launch_bound(ms: float) -> bool:
 def _compare(primary_ms: float, cross_ms: float) -> str:
     if abs(primary_ms - cross_ms) <= slack_ms(cross_ms):
         return "agrees"
-    return "longer" if primary_ms > cross_ms else "shorter"
+    return "claim_longer" if primary_ms > cross_ms else "claim_shorter"
