@@ -212,7 +212,7 @@ def test_the_first_request_to_stop_cancels_the_calls():
     assert {3, 4} <= set(left)
     again = bench.resumed(script=block_of_64)
     result = again.run()
-    assert set(left) - {2} <= set(again.generator.begun)
+    assert {3, 4} <= set(again.generator.begun)  # 1 or 2 had its answer, whichever was not judged
     assert all(a.verdict.passed for a in result.attempts)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from hotloop.worker.timing_rules import (
@@ -80,9 +78,11 @@ def test_slack_is_the_larger_of_both() -> None:
     assert slack_ms(0.010) == pytest.approx(0.001)
 
 
-def test_the_longest_clock_that_saw_more_counts_and_one_is_enough() -> None:
-    assert understated_by(0.004, {"graph_slope": 0.0041, "blocked_stream": 0.006}) == 0.006
-    assert understated_by(0.004, {"graph_slope": 0.008, "blocked_stream": 0.006}) == 0.008
+def test_a_claim_falls_where_every_clock_saw_more_and_the_shorter_of_them_stands() -> None:
+    assert understated_by(0.004, {"graph_slope": 0.0041, "blocked_stream": 0.006}) is None
+    assert understated_by(0.004, {"graph_slope": 0.006, "blocked_stream": 0.0041}) is None
+    assert understated_by(0.004, {"graph_slope": 0.008, "blocked_stream": 0.006}) == 0.006
+    assert understated_by(0.004, {"blocked_stream": 0.006}) == 0.006
     assert understated_by(0.004, {}) is None
 
 
@@ -90,7 +90,7 @@ def test_what_lies_between_two_launches_is_not_the_calls_own() -> None:
     honest = reading(0.0057, 0.0058, edge_ms=0.0007)
     assert honest.own() == pytest.approx({"graph_slope": 0.0050, "blocked_stream": 0.0051})
     assert understated_by(0.0050, honest.own()) is None
-    assert understated_by(0.0050, reading(0.0057, 0.0058).own()) == 0.0058
+    assert understated_by(0.0050, reading(0.0057, 0.0058).own()) == 0.0057
 
 
 def test_a_near_empty_kernel_that_seems_shorter_than_by_cupti_takes_nothing_off() -> None:
@@ -99,19 +99,22 @@ def test_a_near_empty_kernel_that_seems_shorter_than_by_cupti_takes_nothing_off(
     }  # fmt: skip
 
 
-def test_writing_back_the_outputs_of_a_call_before_is_not_the_calls_own() -> None:
-    # softmax of 2048 x 1024 floats on an H200: 7.10 us by CUPTI, 8 MiB written at 4.8 TB/s
-    empty = ClockPair(0.00172, 0.00189)
-    found = CrossReading(ClockPair(0.00868, 0.00941), empty, empty_ms=0.00067)
-    assert understated_by(0.0071, found.own()) is not None
-    backed = replace(found, write_back_ms=(8 << 20) / 4.8e9)
-    assert understated_by(0.0071, backed.own()) is None
-    assert understated_by(0.0071 / 2, backed.own()) is not None  # hidden time is still seen
-    assert backed.to_json()["write_back_ms"] == backed.write_back_ms
+@pytest.mark.parametrize(
+    ("cupti_ms", "graph_slope_ms", "blocked_stream_ms"),
+    [(0.00291, 0.00350, 0.00448), (0.00707, 0.00808, 0.00916), (0.00586, 0.00639, 0.00736)],
+)
+def test_kernels_measured_on_an_h200_stand_and_half_of_their_time_does_not(
+    cupti_ms: float, graph_slope_ms: float, blocked_stream_ms: float
+) -> None:
+    # add of 512 Ki, softmax of 2048 x 1024, product of 1 Ki: benchmarks/results/timing_h200.json
+    empty = ClockPair(0.00111, 0.00159)
+    found = CrossReading(ClockPair(graph_slope_ms, blocked_stream_ms), empty, empty_ms=0.00067)
+    assert understated_by(cupti_ms, found.own()) is None
+    assert understated_by(cupti_ms / 2, found.own()) is not None
 
 
 def test_no_clock_says_less_than_nothing() -> None:
-    found = replace(reading(0.002, 0.002), write_back_ms=0.003)
+    found = reading(0.002, 0.002, edge_ms=0.003)
     assert found.own() == {"graph_slope": 0.0, "blocked_stream": 0.0}
 
 

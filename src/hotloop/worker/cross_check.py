@@ -45,8 +45,7 @@ def may_claim(timer: CandidateTimer, candidate: Timing, *, mode: str) -> bool:
         fresh_ms = timer.fresh_batch_ms(candidate.median_ms)
         check_fresh(candidate, fresh_ms, timer.n_sets)
     elif candidate.median_ms < SHORT_MS:
-        back_ms = timer.write_back_ms()
-        check_short(candidate, lambda: read_cross(timer.on_fresh_sets({"op": "cross"}), back_ms))
+        check_short(candidate, lambda: read_cross(timer.on_fresh_sets({"op": "cross"})))
     else:
         timer.wall_check(candidate)
     timer.check_floor(candidate)
@@ -81,13 +80,12 @@ def check_short(candidate: Timing, read: Callable[[], CrossReading]) -> None:
         )
 
 
-def read_cross(answer: Mapping[str, Any], write_back_ms: float = 0.0) -> CrossReading:
-    """Read what `cross_clock.cross_times` returned, of calls whose outputs take so long to DRAM."""
+def read_cross(answer: Mapping[str, Any]) -> CrossReading:
+    """Read what `cross_clock.cross_times` returned."""
     return CrossReading(
         call=_pair(answer, ""),
         empty=_pair(answer, "empty_"),
         empty_ms=number_or_none(answer, "empty_ms") or 0.0,
-        write_back_ms=write_back_ms,
     )
 
 

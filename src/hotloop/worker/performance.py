@@ -23,9 +23,7 @@ import torch
 from hotloop.core.statistics import interquartile_range, median
 from hotloop.core.verdict import Evidence, Stage, Status
 from hotloop.worker.batch_clock import BatchClock
-from hotloop.worker.ceilings import ceilings
 from hotloop.worker.compare import timed_gate
-from hotloop.worker.device import peaks
 from hotloop.worker.evaluation import CALL_S, Evaluation, Failed
 from hotloop.worker.least_time import least_time, refuse_impossible
 from hotloop.worker.memory import leave_room
@@ -177,12 +175,6 @@ class CandidateTimer:
             check=self._check_sets,
             n_sets=self.n_sets,
         )
-
-    def write_back_ms(self) -> float:
-        """Return what writing one call's outputs from the L2 to DRAM takes at least."""
-        dtype = self._inputs.reference.specs()[1][0].dtype
-        n_bytes = sum(slot.span_bytes for slot in self._evaluation.board.sets[0][1])
-        return n_bytes / (ceilings(peaks(dtype)["copy_gbps"]).dram_gbps * 1e6)
 
     @property
     def n_sets(self) -> int:
