@@ -55,13 +55,15 @@ class FakeJudge:
             self._send(response)
 
     def _read(self) -> None:
-        while (frame := read_frame(sys.stdin.buffer)) is not None:
-            request = from_json(Request, frame)
-            if request.method in ("ping", "build"):
-                self._send(Response(id=request.id))
-            else:
-                self._work.put(request)
-        os._exit(0)  # its coordinator is gone
+        try:
+            while (frame := read_frame(sys.stdin.buffer)) is not None:
+                request = from_json(Request, frame)
+                if request.method in ("ping", "build"):
+                    self._send(Response(id=request.id))
+                else:
+                    self._work.put(request)
+        finally:
+            os._exit(0)  # its coordinator is gone: it reads nothing more, or sends nothing
 
     def _send(self, response: Response) -> None:
         with self._writing:
