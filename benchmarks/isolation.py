@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.gpu_pool import gpu_slug
 from benchmarks.isolation_cost import measure
 from benchmarks.results_file import RESULTS, Row, commit, write_results
 from hotloop.sandbox import CageSpec, Capabilities, Tier, probe, readable_by_uid
@@ -30,6 +29,7 @@ from hotloop.selftest import CASES, Outcome, Result
 from hotloop.selftest.case import Case
 from hotloop.selftest.machine import cages, reason_not_to, unmet
 from hotloop.selftest.runner import Setting, run_cases
+from hotloop.worker.device import environment as of_device
 
 FILE = RESULTS / "isolation.json"
 ATTACKS_S = 240.0
@@ -131,8 +131,9 @@ def summarise(rows: Sequence[Row], cost: Row) -> Row:
 
 def environment(machine: Capabilities, device: str) -> dict[str, Any]:
     """Return what the figures depend on."""
+    found = of_device(device, str(machine.best_tier))
     return {
-        "gpu": torch.cuda.get_device_name(0) if device == "cuda" else None,
+        **{name: found[name] for name in ("gpu", "driver", "cuda", "torch", "triton", "python")},
         "cpu_cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 2),
         "kernel": machine.kernel,
@@ -140,8 +141,6 @@ def environment(machine: Capabilities, device: str) -> dict[str, Any]:
         "started_as_root": machine.root,
         "best_tier": str(machine.best_tier),
         "weaker": list(machine.missing),
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("torch", "triton")},
     }
 
 
@@ -149,7 +148,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=40, help="starts of a candidate a tier")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--out", type=Path, default=FILE)
+    parser.add_argument(
+        "--out", type=Path, help=f"by default {FILE.name}, isolation_GPU.json on one"
+    )
     asked = parser.parse_args()
     if asked.count < FEWEST:
         parser.error(f"--count: expected at least {FEWEST}, got {asked.count}")
@@ -166,7 +167,7 @@ def main() -> None:
     cost = measure(device, tiers, asked.count)
     summary = summarise(rows, cost)
     write_results(
-        asked.out,
+        asked.out or (RESULTS / f"isolation_{gpu_slug()}.json" if device == "cuda" else FILE),
         command=f"make bench-isolation ARGS='--count {asked.count}'",
         environment=there,
         rows=rows,

@@ -62,7 +62,8 @@ def pilot_section(results: Mapping[str, Any] | None, source: Path) -> str:
 def _missing(unfinished: int) -> str:
     if not unfinished:
         return ""
-    return f"The pilot is not complete: {unfinished} runs have no final verdict yet. "
+    who = "1 run has" if unfinished == 1 else f"{unfinished} runs have"
+    return f"The pilot is not complete: {who} no final verdict yet. "
 
 
 def _ablation(found: Group) -> list[str]:

@@ -61,7 +61,7 @@ KINDS = (
     Kind("timing", "timing_*.json", "make bench-timing"),
     Kind("final_cost", "final_cost_*.json", "make bench-final"),
     Kind("throughput", "verify_throughput_*.json", "make bench-verify"),
-    Kind("cage", "isolation.json", "make bench-isolation"),
+    Kind("cage", "isolation*.json", "make bench-isolation"),
 )
 
 
