@@ -27,6 +27,9 @@ _KINDS: tuple[tuple[str, tuple[type[BaseException], ...]], ...] = (
     ("compile_error", (CompilationError, OutOfResources, PTXASError)),
 )
 """The first entry that the exception is an instance of names its kind."""
+TRITON_DRIVER = "Triton Error [CUDA]: "
+"""How a `RuntimeError` of Triton's launcher begins, which has no type of its own: a launch after
+another one's fault fails with that fault. The driver's words for it follow."""
 
 
 def describe_error(exc: BaseException, folder: str) -> dict[str, Any]:
@@ -79,4 +82,6 @@ def own_frames(exc: BaseException, folder: str) -> str:
 def _kind(exc: BaseException) -> str:
     if isinstance(exc, CudaDriverError) and exc.code == OUT_OF_MEMORY:
         return "oom_gpu"
+    if isinstance(exc, RuntimeError) and str(exc).startswith(TRITON_DRIVER):
+        return "oom_gpu" if "out of memory" in str(exc) else "cuda_error"
     return next((kind for kind, types in _KINDS if isinstance(exc, types)), "exception")
