@@ -175,10 +175,17 @@ def _victim(coordinator: int, what: str) -> Process | None:
     living = [process for process in process_table() if not process.zombie]
     if what in (COORDINATOR, COORDINATOR_PAUSED):
         return next((p for p in living if p.pid == coordinator), None)
-    judge = next((p for p in living if p.parent == coordinator), None)
+    judge = next((p for p in living if p.parent == coordinator and _has_begun(p)), None)
     if judge is None or what != CANDIDATE:
         return judge
     return next((p for p in living if p.parent == judge.pid), None)
+
+
+def _has_begun(judge: Process) -> bool:
+    """Whether a judge runs its own program: one that is stopped before keeps its parent in vfork."""
+    with suppress(OSError):
+        return b"fake_judge" in Path(f"/proc/{judge.pid}/cmdline").read_bytes()
+    return False
 
 
 def _events(run: Path) -> list[tuple[int, str, Mapping[str, Any]]]:
