@@ -182,7 +182,7 @@ def _victim(coordinator: int, what: str) -> Process | None:
 
 
 def _has_begun(judge: Process) -> bool:
-    """Whether a judge runs its own program: one that is stopped before keeps its parent in vfork."""
+    """Whether a judge runs its own program; one that is stopped before keeps whoever forks it."""
     with suppress(OSError):
         return b"fake_judge" in Path(f"/proc/{judge.pid}/cmdline").read_bytes()
     return False
