@@ -30,7 +30,8 @@ MAY_SEE = {
     "testing": {"core", "errors", "registry"},
     **{part: EVERYTHING - {"api"} | WIRING for part in WIRING},
     "api": EVERYTHING | WIRING,
-    "cli": EVERYTHING | WIRING | {"hotloop"},
+    "suite": EVERYTHING | WIRING,
+    "cli": EVERYTHING | WIRING | {"suite", "hotloop"},
     "__main__": {"cli"},
     "hotloop": {"api", "core", "errors"},
 }

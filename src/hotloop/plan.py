@@ -58,6 +58,8 @@ class SearchPlan:
     verdicts: Path | None
     wait: bool
     """Whether answers from outside are awaited."""
+    gpu: str | None = None
+    """Index or UUID of the GPU for a judge on this machine; None for the first visible one."""
 
     @property
     def folder(self) -> Path:

@@ -52,7 +52,7 @@ def open_verifier(plan: SearchPlan, store: Store) -> Verifier:
         log_path = plan.folder / "judge.log"
         verifier: LocalVerifier
         if plan.judge.is_local:
-            verifier = LocalVerifier(plan.spec.device, log_path=log_path, **options)
+            verifier = LocalVerifier(plan.spec.device, log_path=log_path, gpu=plan.gpu, **options)
         else:
             verifier = SshVerifier(plan.judge, plan.spec.device, log_path=log_path, **options)
     verifier.known_audit = stored_audit(store.notes("setup"))

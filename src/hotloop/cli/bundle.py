@@ -16,6 +16,7 @@ from hotloop.core.verdict import Tier
 from hotloop.errors import ConfigError
 from hotloop.store.failure import store_errors
 from hotloop.store.sqlite import JOURNAL_FILE
+from hotloop.suite.folder import RUNS_FOLDER, SUITE_FILE
 from hotloop.verify.bundle import Bundle, Item, Key, write_bundle
 from hotloop.verify.outside import pending_items
 from hotloop.wiring import shows_counters
@@ -23,7 +24,8 @@ from hotloop.wiring import shows_counters
 
 def bundle(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run folders, or folders of them.")
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Run folders, suites, or folders of runs."),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The bundle to write.")],
     json: options.Json = False,
@@ -57,7 +59,7 @@ def bundle(
 
 
 def run_folders(given: Sequence[Path]) -> list[Path]:
-    """Return each run folder that was named, or lies directly in a folder that was named.
+    """Return each run folder that was named, or lies in a suite or folder that was named.
 
     Raises:
         ConfigError: a path is no folder, or holds no run.
@@ -70,7 +72,8 @@ def run_folders(given: Sequence[Path]) -> list[Path]:
                 continue
             if not path.is_dir():
                 raise ConfigError(f"{path}: expected a run folder, there is none; check the path")
-            inside = sorted(p.parent for p in path.glob(f"*/{JOURNAL_FILE}"))
+            runs = path / RUNS_FOLDER if (path / SUITE_FILE).is_file() else path
+            inside = sorted(p.parent for p in runs.glob(f"*/{JOURNAL_FILE}"))
         if not inside:
             raise ConfigError(f"{path} holds no hotloop run; give the --out of an earlier one")
         found.update(dict.fromkeys(inside))

@@ -16,7 +16,18 @@ from typing import Annotated
 import typer
 
 from hotloop import __version__
-from hotloop.cli import audit, bundle, doctor, judge, optimize, prompt, selftest, show, verify
+from hotloop.cli import (
+    audit,
+    bench,
+    bundle,
+    doctor,
+    judge,
+    optimize,
+    prompt,
+    selftest,
+    show,
+    verify,
+)
 from hotloop.errors import HotloopError
 
 INTERRUPTED = 130
@@ -35,6 +46,7 @@ app.command("verify")(verify.verify)
 app.command("audit")(audit.audit)
 app.command("show")(show.show)
 app.command("prompt")(prompt.prompt)
+app.command("bench")(bench.bench)
 app.command("bundle")(bundle.bundle)
 app.command("judge")(judge.judge)
 app.command("doctor")(doctor.doctor)

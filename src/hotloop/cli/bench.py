@@ -1,0 +1,137 @@
+"""`hotloop bench`: search on many problems, and say where each of them stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hotloop.cli import bench_figures, bench_text, options
+from hotloop.cli.judge import seats
+from hotloop.cli.output import Output
+from hotloop.cli.stopping import LoudStop
+from hotloop.cli.wording import plain
+from hotloop.engine import interrupts
+from hotloop.errors import ConfigError, Pending
+from hotloop.problems import list_kernelbench
+from hotloop.search_options import SearchOptions
+from hotloop.suite.folder import Suite, check_suite
+from hotloop.suite.planning import KERNELBENCH, Job, SuitePlan, plan_suite
+from hotloop.suite.runner import SuiteOptions, problems_of, run_suite, standings
+from hotloop.suite.selection import select
+from hotloop.suite.standing import WAITING, Standing, State
+from hotloop.verify.bundle import Verdicts, read_verdicts
+
+MACHINE_FAULT = 3
+_LINE_CHARACTERS = 300
+
+
+def bench(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="kernelbench.")],
+    levels: Annotated[
+        str | None, typer.Option(help="Levels of the data set. [default: 1,2]")
+    ] = None,
+    problems: Annotated[
+        str | None,
+        typer.Option(help="Numbers in each level (1-20,33), or 1/19,2/40. [default: all]"),
+    ] = None,
+    gpus: Annotated[
+        str | None, typer.Option(help="How many GPUs (4), or which (0,1). [default: all]")
+    ] = None,
+    retry_skipped: Annotated[
+        bool, typer.Option("--retry-skipped", help="Try problems again that could not be loaded.")
+    ] = False,
+    model: options.Model = None,
+    start: options.Start = None,
+    language: options.Language = None,
+    device: options.Device = "auto",
+    judge: options.Judge = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Wall clock of each problem: 45s, 15m. [default: 15m]")
+    ] = None,
+    max_candidates: options.MaxCandidates = None,
+    max_calls: options.MaxCalls = None,
+    max_tokens: options.MaxTokens = None,
+    max_usd: options.MaxUsd = None,
+    set_: options.Set = None,
+    data: options.Data = None,
+    strategy: options.Strategy = None,
+    sees: options.Sees = None,
+    seed: options.Seed = None,
+    parallel: options.Parallel = None,
+    min_isolation: options.MinIsolation = None,
+    no_wait: options.NoWait = False,
+    verdicts: options.Verdicts = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The suite's folder; an existing suite goes on.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Search for a faster kernel for each problem of SUITE; limits are those of one problem."""
+    if suite != KERNELBENCH:
+        raise ConfigError(f"bench: expected the suite {KERNELBENCH}, got {suite!r}")
+    # Every option of a run is passed on under its own name.
+    given: SearchOptions = {
+        "model": model, "start": start, "language": language, "device": device, "judge": judge,
+        "budget": budget, "max_candidates": max_candidates, "max_calls": max_calls,
+        "max_tokens": max_tokens, "max_usd": max_usd, "settings": options.settings_of(set_),
+        "data": data, "strategy": strategy, "sees": sees, "seed": seed, "parallel": parallel,
+        "min_isolation": min_isolation, "no_wait": no_wait, "verdicts": verdicts,
+    }  # fmt: skip
+    plan = plan_suite(select(list_kernelbench(data), levels, problems), out, given)
+    check_suite(plan.folder, plan.record)
+    found = None if verdicts is None else read_verdicts(verdicts)
+    chosen = SuiteOptions(seats=_seats(plan, gpus), verdicts=found, retry_skipped=retry_skipped)
+    raise typer.Exit(_run(plan, chosen, Output(as_json=json)))
+
+
+def _run(plan: SuitePlan, chosen: SuiteOptions, output: Output) -> int:
+    """Run a suite and say where it stands; return the exit code.
+
+    Raises:
+        HotloopError: what ended the suite early.
+    """
+
+    def tell(job: Job, line: str) -> None:
+        output.say(f"{job.member.name}: {plain(line, limit=_LINE_CHARACTERS)}")
+
+    for line in bench_text.opening(plan, chosen.seats):
+        output.say(line)
+    if chosen.verdicts is not None and not _is_ours(plan, chosen.verdicts):
+        output.say("--verdicts: the file holds nothing for the problems of this suite")
+    stop = LoudStop()
+    with interrupts(stop), Suite(plan.folder, plan.record) as suite:
+        fatal = run_suite(suite, plan, chosen, tell=tell, stop=stop)
+        rows = standings(suite)
+    found = bench_figures.figures(plan, rows)
+    text = [bench_figures.tables(plan, rows, found), bench_text.closing(plan, rows)]
+    record = bench_text.record(plan, rows) | {"figures": found}
+    output.result(record, "\n".join(part for part in text if part))
+    if fatal is not None:
+        raise fatal
+    return exit_code(rows)
+
+
+def exit_code(rows: Sequence[Standing]) -> int:
+    """Return 3 where a machine failed, 1 where the user stopped it, 4 where answers are missing."""
+    states = {row.state for row in rows}
+    if State.FAILED in states:
+        return MACHINE_FAULT
+    if State.OPEN in states:
+        return 1
+    return Pending.exit_code if states & WAITING else 0
+
+
+def _is_ours(plan: SuitePlan, verdicts: Verdicts) -> bool:
+    return bool(problems_of(verdicts) & {member.problem_id for member in plan.record.problems})
+
+
+def _seats(plan: SuitePlan, gpus: str | None) -> tuple[str | None, ...]:
+    search = plan.jobs[0].plan
+    if search.judge.is_local:
+        return seats(search.spec.device, gpus)
+    if gpus is not None:
+        raise ConfigError(f"--gpus: no kernel is judged here with --judge {search.judge}; drop it")
+    return (None,)
