@@ -76,7 +76,8 @@ def throughput(results: dict[str, Any] | None) -> list[str]:
         f"time (median; 90 % under {gpu['p90']:.1f} s) and {wall['p50']:.1f} s of wall clock, over "
         f"{gpu['n']} verdicts on {summary['problems']} problems; a kernel that does not compile "
         f"costs {early['compile']['p50']:.1f} s. Source: `{THROUGHPUT.relative_to(ROOT)}`, made by "
-        f"`{results['command']}`.",
+        f"`{results['command']}` at commit {results['commit'][:7]} of {results['date']}; what the "
+        "verifier has looked at since is not in it.",
     ]
 
 
