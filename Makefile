@@ -25,7 +25,8 @@ else
 endif
 
 .PHONY: help venv demo demo-model test test-slow test-gpu check bench-attention bench-verify bench-copy \
-  bench-final bench-audit bench-durability bench-isolation pilot-report readme clean
+  bench-final bench-audit bench-honest bench-attacks bench-durability bench-isolation bench-timing \
+  bench-mutation bench-mutation-gpu pilot-report verifier-quality readme clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,11 +92,9 @@ bench-copy: $(READY)  ## time copies of outputs in and out of a CUDA graph (GPU)
 bench-audit: $(READY)  ## try fakes on all of KernelBench (GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.audit $(ARGS)
 
-.PHONY: bench-honest
 bench-honest: $(READY)  ## run honest kernels, of which none may be refused (GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.honest $(ARGS)
 
-.PHONY: bench-attacks
 bench-attacks: $(READY)  ## run all cheats, of which each must be refused (GPU or CPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.attacks $(ARGS)
 
@@ -105,7 +104,6 @@ bench-durability: $(READY)  ## kill runs at random moments and soak one (no GPU)
 bench-isolation: $(READY)  ## attack the cage, and time each tier (no GPU needed); writes benchmarks/results
 	@$(RUN) -m benchmarks.isolation $(ARGS)
 
-.PHONY: bench-timing
 bench-timing: $(READY)  ## compare the clocks on kernels from 2 us to 5 ms (GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.timing_probe $(ARGS)
 
@@ -118,7 +116,6 @@ bench-mutation-gpu: $(READY)  ## the same on all GPUs, with CUDA sources and the
 pilot-report: $(READY)  ## write the model pilot's results from its runs; ARGS="--folder DIR"
 	@$(RUN) -m benchmarks.model_pilot report $(ARGS)
 
-.PHONY: verifier-quality
 verifier-quality: $(READY)  ## merge what was measured of the verifier and write docs/verifier.md's numbers
 	@$(RUN) -m benchmarks.verifier_quality $(ARGS)
 

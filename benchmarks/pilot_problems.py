@@ -11,13 +11,13 @@ every version of Python.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from hotloop.problems.kernelbench import KernelBenchEntry, list_kernelbench
+from hotloop.suite.figures_classes import operator_class
 
 SEED = 0
 PER_LEVEL = 12
@@ -27,18 +27,6 @@ IN_CUDA = {0: 2, 1: 2, 2: 2}
 """How many of each level are asked for in CUDA again; level 0 stands for attention."""
 IN_ABLATION = {0: 2, 1: 5, 2: 5}
 """12 of 30, in proportion: 2.4, 4.8 and 4.8, rounded to the nearest."""
-
-_LEVEL_1 = (
-    (r"conv", "conv"),
-    (r"matmul|matri(x|ces)|DotProductAttention", "matmul"),
-    (r"^cum|cumsum|cumprod", "cumulative"),
-    (r"Loss$", "loss"),
-    (r"Norm_?$", "norm"),
-    (r"Pooling|_over_a_dimension$", "reduction"),
-)
-"""What a title of level 1 says of its class, first match first; what is left is an activation."""
-_NORM = re.compile(r"(Batch|Group|Instance|Layer)Norm")
-_REDUCTION = re.compile(r"Pool|Softmax|LogSumExp|Mean|Max\b|Min\b|Sum\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,21 +84,6 @@ def draw(entries: Iterable[KernelBenchEntry], *, seed: int = SEED) -> PilotDraw:
     )
 
 
-def operator_class(level: int, title: str) -> str:
-    """Return the class of a KernelBench problem, from its title alone.
-
-    Level 1: `matmul`, `conv`, `activation`, `norm`, `reduction` (pooling included), `loss`,
-    `cumulative`. Level 2: the leading operator and the heaviest kind of what follows it, such as
-    `conv_transpose+norm` or `matmul+elementwise`.
-    """
-    words = re.sub(r"^\d+_", "", title)
-    if level == 1:
-        found = (name for pattern, name in _LEVEL_1 if re.search(pattern, words, re.IGNORECASE))
-        return next(found, "activation")
-    lead, _, tail = words.partition("_")
-    return f"{_lead(lead)}+{_tail(tail)}"
-
-
 def allot(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     """Return how many to draw of each class: in proportion, but at least one of each.
 
@@ -150,19 +123,6 @@ def _attention(variant: str) -> PilotProblem:
         title=variant,
         operator_class="attention",
     )
-
-
-def _lead(word: str) -> str:
-    if word.startswith("ConvTranspose"):
-        return "conv_transpose"
-    return "conv" if word.startswith("Conv") else "matmul"
-
-
-def _tail(words: str) -> str:
-    spaced = words.replace("_", " ")
-    if _NORM.search(spaced):
-        return "norm"
-    return "reduction" if _REDUCTION.search(spaced) else "elementwise"
 
 
 def _stratified(listed: Sequence[PilotProblem], total: int, *, seed: int) -> list[PilotProblem]:

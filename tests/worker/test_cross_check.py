@@ -86,6 +86,14 @@ def test_figures_that_are_none_are_left_out() -> None:
     assert read_cross(answer).own() == {}
 
 
+def test_an_unknown_launch_takes_nothing_off() -> None:
+    known = {"graph_slope_ms": 0.008, "blocked_stream_ms": 0.009} | EMPTY
+    assert read_cross(known).own()["graph_slope"] < 0.008
+    assert read_cross(known | {"empty_ms": None}).own() == {
+        "graph_slope": 0.008, "blocked_stream": 0.009,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("there", "scratch_bytes", "expected"),
     [

@@ -1,4 +1,4 @@
-"""Parse Python that somebody else wrote: one kind of error, and none of CPython's own making.
+"""Read Python that somebody else wrote: one kind of error, and none of CPython's own making.
 
 In CPython 3.11 a parse that fails while its tree is built leaves the depth counter
 of the whole interpreter wrong, and another one, in any thread, ends with `SystemError: AST
@@ -41,3 +41,14 @@ def parse_python(text: str, filename: str = "<unknown>") -> ast.Module:
                 if not left:
                     raise Unparsable(f"expected Python that can be read, got {exc}") from None
     raise AssertionError("each parse returns or raises")
+
+
+def dotted(node: ast.AST) -> str:
+    """Return `a.b.c` as it is written; what is no name is left out: `f().c` gives `c`."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+    return ".".join(reversed(parts))

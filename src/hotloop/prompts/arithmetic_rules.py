@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterator
 
+from hotloop.core.python_source import dotted
 from hotloop.prompts.findings import Finding
 from hotloop.prompts.kernel_syntax import Kernel, calls, is_call, is_tl, keyword
 from hotloop.prompts.occupancy import BLOCK_SHARED_BYTES
-from hotloop.prompts.programs import dotted
 
 ELEMENT_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 FULL_PRECISION = ("as_shipped", "strict")

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import ast
 
+from hotloop.core.python_source import dotted
 from hotloop.prompts.findings import Finding
-from hotloop.prompts.programs import dotted, is_kernel
+from hotloop.prompts.programs import is_kernel
 
 
 def autotuned(tree: ast.Module) -> list[Finding]:

@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hotloop.prompts.programs import dotted, is_kernel
+from hotloop.core.python_source import dotted
+from hotloop.prompts.programs import is_kernel
 
 Values = frozenset[int]
 Names = Mapping[str, Values]

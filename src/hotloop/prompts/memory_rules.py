@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from hotloop.core.python_source import dotted
 from hotloop.prompts.findings import Finding
 from hotloop.prompts.kernel_syntax import Kernel, Values, calls, evaluate, is_call, is_tl, keyword
-from hotloop.prompts.programs import dotted
 
 REDUCTIONS = (
     "sum", "max", "min", "dot", "argmax", "argmin", "reduce", "cumsum", "cumprod", "xor_sum",

@@ -11,7 +11,7 @@ import ast
 import re
 from dataclasses import dataclass
 
-from hotloop.core.python_source import parse_python
+from hotloop.core.python_source import dotted, parse_python
 
 MAX_SOURCE_CHARS = 400_000
 """Longer code is not parsed: no kernel file is that long, and parsing takes time and stack."""
@@ -98,17 +98,6 @@ def is_kernel(node: ast.AST) -> bool:
         dotted(d.func if isinstance(d, ast.Call) else d).endswith("jit")
         for d in node.decorator_list
     )
-
-
-def dotted(node: ast.AST) -> str:
-    """Return `a.b.c` for such an expression; what is no name is left out."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Name):
-        parts.append(node.id)
-    return ".".join(reversed(parts))
 
 
 def _returns(model: ast.ClassDef) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from hotloop.core.python_source import dotted
 from hotloop.verify.static_finding import Finding
-from hotloop.verify.static_scope import Scope, dotted
+from hotloop.verify.static_scope import Scope
 
 _SUPPRESSORS = frozenset({"contextlib.suppress"})
 _JITS = frozenset({"jit", "JITFunction"})

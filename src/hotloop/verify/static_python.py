@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from hotloop.core.problem import Policy
-from hotloop.core.python_source import Unparsable, parse_python
+from hotloop.core.python_source import Unparsable, dotted, parse_python
 from hotloop.verify.static_cuda import check_cuda, check_identifiers, is_cpp
 from hotloop.verify.static_finding import Finding
 from hotloop.verify.static_launches import (
@@ -23,7 +23,7 @@ from hotloop.verify.static_names import (
     LIBRARY_CALLS,
     SETTINGS,
 )
-from hotloop.verify.static_scope import Scope, dotted, text_of
+from hotloop.verify.static_scope import Scope, text_of
 
 MODEL = "ModelNew"
 REFERENCE = "Model"

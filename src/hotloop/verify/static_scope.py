@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from hotloop.core.python_source import dotted
+
 
 class Scope:
     """What the names of one module were imported as."""
@@ -71,14 +73,3 @@ def text_of(node: ast.AST) -> str | None:
         left, right = text_of(node.left), text_of(node.right)
         return left + right if left is not None and right is not None else None
     return None
-
-
-def dotted(node: ast.AST) -> str:
-    """Return a dotted name as it is written; empty where the expression is no name."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Name):
-        parts.append(node.id)
-    return ".".join(reversed(parts))

@@ -81,12 +81,10 @@ def check_short(candidate: Timing, read: Callable[[], CrossReading]) -> None:
 
 
 def read_cross(answer: Mapping[str, Any]) -> CrossReading:
-    """Read what `cross_clock.cross_times` returned."""
-    return CrossReading(
-        call=_pair(answer, ""),
-        empty=_pair(answer, "empty_"),
-        empty_ms=number_or_none(answer, "empty_ms") or 0.0,
-    )
+    """Read what `cross_clock.cross_times` returned; nothing is taken off for an unknown launch."""
+    empty_ms = number_or_none(answer, "empty_ms")
+    empty = ClockPair(None, None) if empty_ms is None else _pair(answer, "empty_")
+    return CrossReading(call=_pair(answer, ""), empty=empty, empty_ms=empty_ms or 0.0)
 
 
 def _pair(answer: Mapping[str, Any], prefix: str) -> ClockPair:
