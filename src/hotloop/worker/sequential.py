@@ -84,10 +84,13 @@ def total(x: Tensor, dims: Sequence[int], *, keepdim: bool = False) -> Tensor:
     count = math.prod(x.shape[d] for d in axes)
     lanes = LANES * max(1, math.ceil(count / (LANES * MAX_STEPS)))
     rows = moved.reshape(*(x.shape[d] for d in kept), count)
-    sums = rows[..., :lanes].to(wide, copy=True)
-    for start in range(lanes, count, lanes):
-        piece = rows[..., start : start + lanes]
-        sums[..., : piece.shape[-1]] += piece
+    first, *pieces = rows.split(lanes, dim=-1)
+    sums = first.to(wide, copy=True)
+    for piece in pieces:  # up to 8192 launches: one operation a step
+        if piece.shape[-1] == lanes:
+            sums.add_(piece)
+        else:
+            sums[..., : piece.shape[-1]].add_(piece)
     result = sums.sum(dim=-1)
     if keepdim:
         shape = [1 if d in axes else n for d, n in enumerate(x.shape)]
@@ -98,16 +101,16 @@ def total(x: Tensor, dims: Sequence[int], *, keepdim: bool = False) -> Tensor:
 def scan(x: Tensor, dim: int, *, product: bool = False) -> Tensor:
     """Return the running sum (or product) along `dim`, term by term, in the accumulator dtype."""
     wide = compute_dtype(x.dtype)
-    rows = x.movedim(dim, 0)
-    out = torch.empty(rows.shape, dtype=wide, device=x.device)
-    for i in range(rows.shape[0]):
-        term = rows[i].to(wide)
+    # Contiguous, since each step reads one row; unbound, since indexing takes longer than a step.
+    rows = x.movedim(dim, 0).to(wide).contiguous()
+    out = torch.empty_like(rows)
+    terms, sums = rows.unbind(), out.unbind()
+    step = torch.mul if product else torch.add
+    for i, term in enumerate(terms):
         if i == 0:
-            out[0] = term
-        elif product:
-            torch.mul(out[i - 1], term, out=out[i])
+            sums[0].copy_(term)
         else:
-            torch.add(out[i - 1], term, out=out[i])
+            step(sums[i - 1], term, out=sums[i])
     return out.movedim(0, dim)
 
 

@@ -108,7 +108,8 @@ def test_an_honest_kernel_passes_with_every_check_on(honest_final: Verdict) -> N
     assert found.latency_ms < SHORT_MS
     assert checks["clocks"]["graph_slope_ms"] is not None
     assert checks["clocks"]["blocked_stream_ms"] is not None
-    assert "claim_shorter" not in checks["clocks"]["found"].values()
+    # One clock alone may have been disturbed: a claim falls where both saw more (decision 009).
+    assert set(checks["clocks"]["found"].values()) != {"claim_shorter"}, checks["clocks"]
     assert checks["floor"]["ms"] < found.latency_ms
     assert found.speedup_ci
 
