@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[1] / "src" / "hotloop"
 LEAVES = ("llm", "prompts", "search", "verify", "problems", "store", "templates", "sandbox")
 EVERYTHING = {
     *LEAVES, "core", "errors", "registry", "config", "engine", "report", "api", "testing",
-    "selftest",
+    "retrieval", "selftest",
 }  # fmt: skip
-WIRING = {"plan", "wiring", "search_options", "kernel_file"}
+WIRING = {"plan", "plan_checks", "wiring", "search_options", "kernel_file"}
 """What `api` is made of: these see every layer."""
 MAY_SEE = {
     "core": set(),
@@ -28,6 +28,7 @@ MAY_SEE = {
     "engine": {"core", "errors"},
     "report": {"core", "errors"},
     "testing": {"core", "errors", "registry"},
+    "retrieval": {"core", "errors", "prompts", "store"},
     **{part: EVERYTHING - {"api"} | WIRING for part in WIRING},
     "api": EVERYTHING | WIRING,
     "suite": EVERYTHING | WIRING,

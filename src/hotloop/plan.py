@@ -6,13 +6,11 @@ no folder and no process behind. `hotloop.api` runs the plan.
 
 from __future__ import annotations
 
-import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from hotloop import registry
 from hotloop.config import DEFAULT_CALLS, DEFAULT_LANES, DEFAULT_MAX_USD, Settings, resolve
 from hotloop.core.attempt import RunSpec
 from hotloop.core.candidate import Candidate
@@ -21,10 +19,16 @@ from hotloop.core.record import digest
 from hotloop.core.units import parse_duration_s
 from hotloop.errors import ConfigError
 from hotloop.kernel_file import read_candidate
-from hotloop.llm.presets import find_preset
-from hotloop.llm.replay import ReplayModel
-from hotloop.llm.spec import ModelSpec, SpecKind, find_key, parse_spec
+from hotloop.llm.spec import ModelSpec, SpecKind, parse_spec
+from hotloop.plan_checks import (
+    MODEL_STRATEGY,
+    check_examples,
+    check_model,
+    check_strategy,
+    find_language,
+)
 from hotloop.problems import load_problem_spec
+from hotloop.retrieval.shelf import EXAMPLES
 from hotloop.search_options import ProblemOptions, SearchOptions
 from hotloop.store.sqlite import check_folder
 from hotloop.verify import find_device
@@ -34,8 +38,6 @@ from hotloop.verify.ssh import JudgePlace, parse_judge
 BUILTIN = "builtin"
 MODEL = "model"
 BEST_FOLDER = "best"
-MODEL_STRATEGY = "hybrid"
-"""What a model's search follows by default."""
 DEFAULTS = Settings.model_fields
 
 
@@ -89,6 +91,8 @@ class SearchPlan:
             words += [name, f"{value:g}" if isinstance(value, float) else str(value)] * (
                 value is not None
             )
+        for folder in self.spec.options.get(EXAMPLES) or ():
+            words += ["--examples", str(folder)]
         words += [] if self.wait else ["--no-wait"]
         return shlex.join([*words, "--out", str(self.folder)])
 
@@ -122,16 +126,17 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
     device = _device(options.get("device") or "auto", judge)
     found = find_problem(problem, device, options)
     model = parse_spec(options.get("model") or BUILTIN)
-    _check_model(model, found)
+    check_model(model, found)
     start = options.get("start")
     kernel = read_candidate(Path(start)) if isinstance(start, str | Path) else start
-    language = _language(options.get("language"), model, kernel, found)
+    language = find_language(options.get("language"), model, kernel, found)
     config = _settings(found, device, options, model=model, start=kernel, language=language)
     if judge.is_local:
         choose_tier(config.min_isolation)
     check_folder(config.out)
-    _check_strategy(config.strategy, model)
+    check_strategy(config.strategy, model)
     data, verdicts = options.get("data"), options.get("verdicts")
+    examples = check_examples(options.get("examples"), model)
     if verdicts is not None and not judge.is_bundle:
         raise ConfigError("--verdicts: it belongs to a run with --judge bundle; add that")
     return SearchPlan(
@@ -147,7 +152,11 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
             language=config.language,
             budget=config.budget,
             seed=config.seed,
-            options={**_identity(config, kernel), "parallel": config.parallel},
+            options={
+                **_identity(config, kernel),
+                "parallel": config.parallel,
+                **({EXAMPLES: examples} if examples else {}),
+            },
         ),
         config=config,
         model=model,
@@ -166,56 +175,6 @@ def _device(request: str, judge: JudgePlace) -> str:
     if request not in ("auto", "cuda", "cpu"):
         raise ConfigError(f"--device: expected auto, cuda or cpu, got {request!r}")
     return "cpu" if request == "cpu" else "cuda"
-
-
-def _language(
-    asked: str | None, model: ModelSpec, start: Candidate | None, problem: Problem
-) -> str | None:
-    """Return the language to write in; None for the default.
-
-    Raises:
-        ConfigError: it contradicts the starting kernel, the generator or the problem's policy.
-    """
-    if start is not None and asked not in (None, start.language):
-        raise ConfigError(f"--language {asked}: the kernel of --start is {start.language}")
-    language = asked or (start.language if start is not None else None)
-    if language is not None and language not in problem.policy.languages:
-        allowed = ", ".join(problem.policy.languages)
-        raise ConfigError(f"--language {language}: this problem's policy allows {allowed}")
-    if model.kind is SpecKind.BUILTIN and language not in (None, "triton"):
-        raise ConfigError(
-            f"--language {language}: the built-in generator writes triton; name a --model"
-        )
-    return language
-
-
-def _check_strategy(name: str, model: ModelSpec) -> None:
-    """Find the strategy before any work, and refuse one of the other kind.
-
-    Raises:
-        ConfigError: it is unknown, or needs a model where there is none, or the other way round.
-    """
-    strategy = registry.load(registry.STRATEGIES, name)
-    wants_model = bool(getattr(strategy, "for_models", False))
-    has_model = model.kind is not SpecKind.BUILTIN
-    if wants_model != has_model:
-        other = "name a --model" if wants_model else f"with a model use {MODEL_STRATEGY}"
-        raise ConfigError(
-            f"--strategy {name}: it searches {'with a model' if wants_model else 'schedules'}; "
-            f"{other}"
-        )
-
-
-def _check_model(model: ModelSpec, problem: Problem) -> None:
-    """Look for a model's key or recording before a folder is made for the run.
-
-    Raises:
-        ConfigError: a key is missing (names the variable), or a recording is of another problem.
-    """
-    if model.kind is SpecKind.ENDPOINT:
-        find_key(find_preset(model.preset), os.environ)
-    if model.kind is SpecKind.REPLAY and model.path is not None:
-        ReplayModel(model.path).check_problem(problem.id)
 
 
 def _default_parallel(model: ModelSpec) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -47,6 +47,9 @@ class SearchOptions(ProblemOptions, total=False):
     judge: str | None
     """`local` (default), `ssh://[USER@]HOST[:PORT][/PATH/TO/PYTHON]`, or `bundle`: kernels are
     verified elsewhere, by files."""
+    examples: Sequence[str | Path] | None
+    """Folders of runs or suites whose verified kernels a model may be shown: the best one of the
+    most alike other problem, in prompts for a new design."""
     verdicts: str | Path | None
     """What `hotloop judge` wrote for a bundle of this run."""
     no_wait: bool | None

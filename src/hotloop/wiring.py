@@ -28,6 +28,7 @@ from hotloop.plan import BUILTIN, SearchPlan
 from hotloop.prompts.author import ModelGenerator
 from hotloop.prompts.render import Sees
 from hotloop.prompts.starting import StartGenerator
+from hotloop.retrieval.shelf import open_shelf
 from hotloop.search.starting import WithStart
 from hotloop.store.failure import store_errors
 from hotloop.verify import LocalVerifier
@@ -97,6 +98,7 @@ def open_generator(plan: SearchPlan, store: Store) -> Iterator[Generator]:
             sees=plan.config.sees,
             start=plan.start,
             is_outside=plan.model.kind is SpecKind.DIRECTORY,
+            examples=open_shelf(plan.spec),
         )
     finally:
         model.close()

@@ -62,6 +62,8 @@ def refuse(capsys, code, *args):
         (("good.py", "--device", "cpu", "--start", "kernel.txt"), ".cu"),
         (("good.py", "--device", "cpu", "--model", "dir:a", "--max-usd", "0"), "max_usd"),
         (("good.py", "--device", "cpu", "--model", "dir:a", "--sees", "all"), "performance"),
+        (("good.py", "--device", "cpu", "--model", "dir:a", "--examples", "gone"), "gone"),
+        (("good.py", "--device", "cpu", "--examples", "."), "--model"),
         (("good.py", "--device", "cpu", "--judge", "moon"), "ssh://"),
         (("good.py", "--device", "cpu", "--verdicts", "v"), "--judge bundle"),
         (("good.py", "--device", "cpu", "--budget", "abc"), "'abc'"),

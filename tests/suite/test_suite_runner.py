@@ -241,3 +241,15 @@ def test_the_default_folder_is_the_same_for_the_same_suite(data):
     assert folder() == folder(budget="1m") == folder(parallel=3)
     others = {folder(), folder(seed=1), folder(chosen=entries[:2]), folder(settings={"N": 9})}
     assert len(others) == 4
+
+
+def test_runs_of_held_out_problems_say_so_and_make_it_another_suite(data):
+    entries = list_kernelbench(data)
+    given = {"device": "cpu", "data": data}
+    plain = plan_suite(entries, None, given)
+    split = plan_suite(entries, None, given, held_out={"kernelbench/1/2"})
+    said = {job.member.number: job.plan.spec.options.get("held_out") for job in split.jobs}
+    assert said == {1: None, 2: True, 3: None, 4: None, 5: None}
+    assert split.record.options["held_out"] == ["kernelbench/1/2"]
+    assert "held_out" not in plain.record.options
+    assert split.folder != plain.folder

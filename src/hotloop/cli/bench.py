@@ -15,7 +15,7 @@ from hotloop.cli.stopping import LoudStop
 from hotloop.cli.wording import plain
 from hotloop.engine import interrupts
 from hotloop.errors import ConfigError, Pending
-from hotloop.problems import list_kernelbench
+from hotloop.problems import KernelBenchEntry, list_kernelbench
 from hotloop.search_options import SearchOptions
 from hotloop.suite.folder import Suite, check_suite
 from hotloop.suite.planning import KERNELBENCH, Job, SuitePlan, plan_suite
@@ -59,6 +59,13 @@ def bench(
     data: options.Data = None,
     strategy: options.Strategy = None,
     sees: options.Sees = None,
+    examples: options.Examples = None,
+    held_out: Annotated[
+        str | None,
+        typer.Option(
+            help="Problems, named as above: no example crosses between them and the others."
+        ),
+    ] = None,
     seed: options.Seed = None,
     parallel: options.Parallel = None,
     min_isolation: options.MinIsolation = None,
@@ -78,9 +85,12 @@ def bench(
         "budget": budget, "max_candidates": max_candidates, "max_calls": max_calls,
         "max_tokens": max_tokens, "max_usd": max_usd, "settings": options.settings_of(set_),
         "data": data, "strategy": strategy, "sees": sees, "seed": seed, "parallel": parallel,
+        "examples": examples,
         "min_isolation": min_isolation, "no_wait": no_wait, "verdicts": verdicts,
     }  # fmt: skip
-    plan = plan_suite(select(list_kernelbench(data), levels, problems), out, given)
+    entries = select(list_kernelbench(data), levels, problems)
+    apart = _held_out(entries, held_out)
+    plan = plan_suite(entries, out, given, held_out=apart)
     check_suite(plan.folder, plan.record)
     found = None if verdicts is None else read_verdicts(verdicts)
     chosen = SuiteOptions(seats=_seats(plan, gpus), verdicts=found, retry_skipped=retry_skipped)
@@ -122,6 +132,20 @@ def exit_code(rows: Sequence[Standing]) -> int:
     if State.OPEN in states:
         return 1
     return Pending.exit_code if states & WAITING else 0
+
+
+def _held_out(entries: Sequence[KernelBenchEntry], given: str | None) -> frozenset[str]:
+    """Return the names of the held-out problems.
+
+    Raises:
+        ConfigError: one of them is not in the suite.
+    """
+    if given is None:
+        return frozenset()
+    try:
+        return frozenset(entry.name for entry in select(entries, None, given))
+    except ConfigError as exc:
+        raise ConfigError(str(exc).replace("--problems", "--held-out")) from exc
 
 
 def _is_ours(plan: SuitePlan, verdicts: Verdicts) -> bool:

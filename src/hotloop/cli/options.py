@@ -71,6 +71,13 @@ Parallel = Annotated[
     int | None,
     typer.Option(help="Model calls at a time; builtin: builds. [default: 4; builtin: 2]"),
 ]
+Examples = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Runs or suites whose verified kernels a model may be shown, as examples; repeatable.",
+    ),
+]
 NoWait = Annotated[
     bool,
     typer.Option("--no-wait", help="End with code 4 when only answers from outside are missing."),

@@ -34,6 +34,7 @@ from hotloop.prompts.author import ModelGenerator
 from hotloop.prompts.ideas import NOTE as IDEAS_NOTE
 from hotloop.prompts.prompt_writer import NOTE as ASKED_NOTE
 from hotloop.prompts.render import Sees
+from hotloop.retrieval.shelf import open_shelf
 from hotloop.search_options import ProblemOptions
 from hotloop.store.memory import MemoryStore
 from hotloop.store.reader import RunReader
@@ -156,6 +157,7 @@ def of_run(reader: RunReader) -> NextPrompt:
         language=spec.language,
         sees=str(spec.options.get("sees", "memory")),
         start=_start(reader, attempts),
+        examples=open_shelf(spec),
     )
     waiting = [a for a in attempts if a.verdict is None and a.candidate_id is None]
     called = next((a for a in waiting if a.action not in FREE_ACTIONS), None)

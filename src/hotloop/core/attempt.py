@@ -87,6 +87,8 @@ class Asked:
     """Key of the one change that the prompt asked for."""
     idea: str | None = None
     """The idea that it was to carry out, in the model's words."""
+    example: str | None = None
+    """`PROBLEM CANDIDATE` of the verified kernel that it showed; None where it showed none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from hotloop.core.space import Space
 from hotloop.core.verdict import Evidence
 from hotloop.prompts import render
 from hotloop.prompts.calling import CUT, Answer, Caller, Until
+from hotloop.prompts.example import Examples
 from hotloop.prompts.extract import NoCode, extract
 from hotloop.prompts.ideas import IdeaBook, Taken
 from hotloop.prompts.prompt_writer import IDEAS_ATTEMPT, PromptWriter, RenderedPrompt, Wording
@@ -50,6 +51,7 @@ class ModelGenerator:
         start: Candidate | None = None,
         n_ideas: int = render.IDEAS,
         is_outside: bool = False,
+        examples: Examples | None = None,
     ) -> None:
         """Take over what earlier sessions of the run have asked.
 
@@ -63,6 +65,7 @@ class ModelGenerator:
             start: the kernel that the user began with.
             n_ideas: how many ideas the call for ideas asks for.
             is_outside: whether the answers come from outside (a folder).
+            examples: where verified kernels of other problems come from; None: none are shown.
 
         Raises:
             ValueError: `sees` is no level.
@@ -75,7 +78,13 @@ class ModelGenerator:
         self._store = store
         self._language = language
         self._start = start
-        wording = Wording(problem=problem, language=language, sees=levels[sees], n_ideas=n_ideas)
+        wording = Wording(
+            problem=problem,
+            language=language,
+            sees=levels[sees],
+            n_ideas=n_ideas,
+            examples=examples,
+        )
         self._prompts = PromptWriter(journal, store, wording)
         self._caller = Caller(model)
         self._ideas = IdeaBook(self._caller, store, self._prompts.key(IDEAS_ATTEMPT))

@@ -18,6 +18,7 @@ from hotloop.core.protocols import Store
 from hotloop.core.record import from_json, to_json
 from hotloop.prompts import render
 from hotloop.prompts.analysis import analyse
+from hotloop.prompts.example import Example, Examples
 from hotloop.prompts.feedback import Judged
 from hotloop.prompts.memory import Memory
 from hotloop.prompts.recall import Recall
@@ -30,6 +31,9 @@ DIFF_LINES = 250
 """A kernel longer than this may be changed by a diff. Shorter ones are written out whole: that
 costs little, and a diff can fail to fit."""
 _DIFF_FAILED = frozenset({"diff_failed", "diff_without_parent"})
+WITH_EXAMPLE = frozenset({"first", "regenerate"})
+"""Templates that show a verified kernel of another problem: those that ask for a new design. To
+mend or to improve a kernel, its own verdict says more."""
 IDEAS_ATTEMPT = 0
 """The attempt in the key of the call for ideas; proposals count from 1."""
 
@@ -52,6 +56,8 @@ class Wording:
     sees: Sees = Sees.MEMORY
     n_ideas: int = render.IDEAS
     """How many ideas the call for ideas asks for."""
+    examples: Examples | None = None
+    """Where verified kernels of other problems come from; None: prompts show none."""
 
 
 class PromptWriter:
@@ -95,13 +101,14 @@ class PromptWriter:
         parent = proposal.parents[0] if proposal.parents else None
         if idea is None and parent is not None and self._wording.sees is not Sees.NOTHING:
             idea = recall.idea(parent)
-        made = self._prompt(self._task(info), proposal, recall, idea)
+        example = self._example(info)
+        made = self._prompt(self._task(info), proposal, recall, idea, example)
         prompt = _message(made.text)
         asked = self._asked_with(prompt, template=made.template, digest=made.template_digest)
-        has_idea = made.template == "first"
-        return RenderedPrompt(
-            prompt=prompt, asked=replace(asked, move=made.move, idea=idea if has_idea else None)
-        )
+        asked = replace(asked, move=made.move, idea=idea if made.template == "first" else None)
+        if example is not None and made.template in WITH_EXAMPLE:
+            asked = replace(asked, example=example.mark)
+        return RenderedPrompt(prompt=prompt, asked=asked)
 
     def ideas_prompt(self, info: ProblemInfo) -> Prompt:
         """Return the prompt that asks for ideas before the first drafts, as sent if it was."""
@@ -120,19 +127,24 @@ class PromptWriter:
         return None if subject is None else self._store.candidate(str(subject.candidate_id))
 
     def _prompt(
-        self, task: Task, proposal: Proposal, recall: Recall, idea: str | None
+        self,
+        task: Task,
+        proposal: Proposal,
+        recall: Recall,
+        idea: str | None,
+        example: Example | None,
     ) -> render.Prompt:
         sees = self._wording.sees
         if sees is Sees.NOTHING:
-            return render.first_prompt(task, idea=idea)
+            return render.first_prompt(task, idea=idea, example=example)
         parent = proposal.parents[0] if proposal.parents else None
         lapse = recall.lapse(parent) if parent is not None else None
         subject = recall.subject(parent) if parent is not None else None
         if subject is None:
             lapse = lapse if sees >= Sees.EXECUTION else None
             memory = self._shown_memory(recall, task.info)
-            return render.first_prompt(task, idea=idea, memory=memory, lapse=lapse)
-        context = replace(self._context(task, subject, recall), lapse=lapse)
+            return render.first_prompt(task, idea=idea, memory=memory, lapse=lapse, example=example)
+        context = replace(self._context(task, subject, recall), lapse=lapse, example=example)
         context = replace(context, wants_diff=_may_be_diff(context))
         if sees is Sees.CODE:  # which template it is would tell the verdict
             return render.repair_prompt(task, context)
@@ -156,6 +168,14 @@ class PromptWriter:
             beats=recall.beats(subject.id),
             mends=recall.mends(subject.id),
         )
+
+    def _example(self, info: ProblemInfo) -> Example | None:
+        """Return an example that no earlier prompt of the run had."""
+        if self._wording.examples is None:
+            return None
+        with self._mutex:
+            shown = frozenset(a.example for a in self._asked.values() if a.example is not None)
+        return self._wording.examples.find(info, shown)
 
     def _shown_memory(self, recall: Recall, info: ProblemInfo) -> Memory:
         return recall.memory(None, info) if self._wording.sees >= Sees.MEMORY else NO_MEMORY

@@ -19,6 +19,7 @@ import jinja2
 from hotloop.core.problem import Problem
 from hotloop.core.verdict import Status, Verdict
 from hotloop.prompts import speed, untrusted
+from hotloop.prompts.example import Example, example_values
 from hotloop.prompts.feedback import Judged, make_feedback
 from hotloop.prompts.findings import Finding
 from hotloop.prompts.memory import Memory
@@ -88,6 +89,8 @@ class Context:
     """The best correct kernel so far, in a few words, where this one is an attempt to beat it."""
     mends: tuple[str, ...] = ()
     """What earlier repairs in this line did and how they ended, oldest first."""
+    example: Example | None = None
+    """A verified kernel of another problem, for a new design."""
 
 
 def first_prompt(
@@ -96,6 +99,7 @@ def first_prompt(
     idea: str | None = None,
     memory: Memory = NO_MEMORY,
     lapse: Verdict | None = None,
+    example: Example | None = None,
 ) -> Prompt:
     """Return the first prompt.
 
@@ -104,8 +108,10 @@ def first_prompt(
         idea: the one that this draft is to carry out.
         memory: what was tried before.
         lapse: the verdict on the last reply to this, where it held no kernel.
+        example: a verified kernel of another problem.
     """
     values = {
+        "example": example_values(example),
         "idea": untrusted.one_line(idea, 1000) if idea else None,
         "memory": memory.lines(),
         "lapse": _lapse(lapse, task.problem) if lapse is not None else None,
@@ -143,7 +149,8 @@ def regenerate_prompt(task: Task, context: Context) -> Prompt:
     """Return the prompt for a new design after a plateau of the candidate in `context`."""
     if context.sees is Sees.NOTHING:
         return first_prompt(task)
-    return _render("regenerate", task, _about(context))
+    values = _about(context) | {"example": example_values(context.example)}
+    return _render("regenerate", task, values)
 
 
 def parse_ideas(reply: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from hotloop.problems import KernelBenchEntry
 from hotloop.problems.classify import parse_python
 from hotloop.problems.constants import Constant
 from hotloop.problems.settings import check_settings
+from hotloop.retrieval.shelf import HELD_OUT
 from hotloop.search_options import SearchOptions
 from hotloop.suite.folder import Member, SuiteRecord, Trouble
 
@@ -47,7 +48,11 @@ class SuitePlan:
 
 
 def plan_suite(
-    entries: Sequence[KernelBenchEntry], out: Path | None, options: SearchOptions
+    entries: Sequence[KernelBenchEntry],
+    out: Path | None,
+    options: SearchOptions,
+    *,
+    held_out: Collection[str] = (),
 ) -> SuitePlan:
     """Plan the run of each problem.
 
@@ -55,6 +60,7 @@ def plan_suite(
         entries: the problems, at least one.
         out: the suite's folder; None for `runs/kernelbench-HASH`, the same for the same suite.
         options: those of `hotloop.optimize`, for every run; `out` is not among them.
+        held_out: names of problems between which and the others no example may pass.
 
     Raises:
         ConfigError: an option is wrong, or no problem can be run.
@@ -66,8 +72,11 @@ def plan_suite(
     plans, refused, first = _plans(entries, settings, options)
     if not plans:
         raise first or ConfigError("expected at least one problem, got none")
+    plans = {n: _on_side(plan, is_held_out=n in held_out) for n, plan in plans.items()}
     any_plan = next(iter(plans.values()))
     identity = _identity(any_plan, settings)
+    if held_out:
+        identity[HELD_OUT] = sorted(held_out)
     record = SuiteRecord(
         suite=KERNELBENCH,
         problems=tuple(members.values()),
@@ -121,6 +130,13 @@ def _with_problem(plan: SearchPlan, problem: Problem) -> SearchPlan:
     """Return the same search on another problem of the same policy."""
     spec = replace(plan.spec, problem_id=problem.id, problem_name=problem.name)
     return replace(plan, problem=problem, argument=problem.name, spec=spec)
+
+
+def _on_side(plan: SearchPlan, *, is_held_out: bool) -> SearchPlan:
+    """Return a plan that says on which side of a held-out split its problem is."""
+    if not is_held_out:
+        return plan
+    return replace(plan, spec=replace(plan.spec, options={**plan.spec.options, HELD_OUT: True}))
 
 
 def trouble_of(error: Exception) -> Trouble:

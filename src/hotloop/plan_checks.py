@@ -1,0 +1,82 @@
+"""What is checked of a search's options, before anything is started, where they meet each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from hotloop import registry
+from hotloop.core.candidate import Candidate
+from hotloop.core.problem import Problem
+from hotloop.errors import ConfigError
+from hotloop.llm.presets import find_preset
+from hotloop.llm.replay import ReplayModel
+from hotloop.llm.spec import ModelSpec, SpecKind, find_key
+
+MODEL_STRATEGY = "hybrid"
+"""What a model's search follows by default."""
+
+
+def check_examples(folders: Sequence[str | Path] | None, model: ModelSpec) -> list[str]:
+    """Return the folders to take examples from.
+
+    Raises:
+        ConfigError: one does not exist, or nobody is prompted.
+    """
+    if folders and model.kind is SpecKind.BUILTIN:
+        raise ConfigError("--examples: the built-in generator reads none; name a --model")
+    for folder in folders or ():
+        if not Path(folder).is_dir():
+            raise ConfigError(f"--examples: expected a folder of runs or a suite, {folder} is none")
+    return [str(folder) for folder in folders or ()]
+
+
+def find_language(
+    asked: str | None, model: ModelSpec, start: Candidate | None, problem: Problem
+) -> str | None:
+    """Return the language to write in; None for the default.
+
+    Raises:
+        ConfigError: it contradicts the starting kernel, the generator or the problem's policy.
+    """
+    if start is not None and asked not in (None, start.language):
+        raise ConfigError(f"--language {asked}: the kernel of --start is {start.language}")
+    language = asked or (start.language if start is not None else None)
+    if language is not None and language not in problem.policy.languages:
+        allowed = ", ".join(problem.policy.languages)
+        raise ConfigError(f"--language {language}: this problem's policy allows {allowed}")
+    if model.kind is SpecKind.BUILTIN and language not in (None, "triton"):
+        raise ConfigError(
+            f"--language {language}: the built-in generator writes triton; name a --model"
+        )
+    return language
+
+
+def check_strategy(name: str, model: ModelSpec) -> None:
+    """Find the strategy before any work, and refuse one of the other kind.
+
+    Raises:
+        ConfigError: it is unknown, or needs a model where there is none, or the other way round.
+    """
+    strategy = registry.load(registry.STRATEGIES, name)
+    wants_model = bool(getattr(strategy, "for_models", False))
+    has_model = model.kind is not SpecKind.BUILTIN
+    if wants_model != has_model:
+        other = "name a --model" if wants_model else f"with a model use {MODEL_STRATEGY}"
+        raise ConfigError(
+            f"--strategy {name}: it searches {'with a model' if wants_model else 'schedules'}; "
+            f"{other}"
+        )
+
+
+def check_model(model: ModelSpec, problem: Problem) -> None:
+    """Look for a model's key or recording before a folder is made for the run.
+
+    Raises:
+        ConfigError: a key is missing (names the variable), or a recording is of another problem.
+    """
+    if model.kind is SpecKind.ENDPOINT:
+        find_key(find_preset(model.preset), os.environ)
+    if model.kind is SpecKind.REPLAY and model.path is not None:
+        ReplayModel(model.path).check_problem(problem.id)

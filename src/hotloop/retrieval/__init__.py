@@ -1,0 +1,1 @@
+"""Retrieval: verified kernels of other problems, as examples in a prompt."""
