@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -47,12 +48,14 @@ class OracleClient:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._close_pipes()
         self._log.close()
         shutil.rmtree(self._cache, ignore_errors=True)
 
     def load(self, substrate: Substrate, problem: str, kernel: str) -> dict[str, Any]:
         """Give it a problem and the correct kernel; returns how far that one is off at most."""
         if self._process.poll() is not None:
+            self._close_pipes()
             self._process = self._started()
         return self._ask(
             {
@@ -76,6 +79,12 @@ class OracleClient:
         asked = {"op": "try", "kernels": list(kernels), "limit_s": LIMIT_S[self._device]}
         answers: list[dict[str, Any]] = self._ask({**asked, "left_s": left_s})["answers"]
         return answers
+
+    def _close_pipes(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):  # what was written and never read
+                    pipe.close()
 
     def _ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None
