@@ -19,6 +19,7 @@ from hotloop.worker.nonfinite import void_reason
 from hotloop.worker.pieces import all_finite, largest_abs
 from hotloop.worker.value_profiles import (
     EXACT_FRAC,
+    FACTORS,
     LARGE_SCALES,
     LARGEST_FRAC,
     MODEL_PROFILES,
@@ -84,7 +85,7 @@ def for_final(reference: ModelReference) -> tuple[str, ...]:
     if reference.census.asserts or all(source is None for source in reference.sources):
         return ()
     if "large" not in reference.profiles:
-        reference.large_scale = 1.0  # `sorted` takes it too
+        reference.reach.scale = 1.0  # `sorted` takes it too
     profiles = names(MODEL_PROFILES, Tier.FINAL)
     _, outputs, _ = reference.specs()
     if all(spec.dtype.startswith(("float", "bfloat")) for spec in outputs):
@@ -101,6 +102,8 @@ def _trial_of(reference: ModelReference, profile: str) -> str | None:
         return _trial_exact(reference)
     if profile == "large":
         return _trial_large(reference)
+    if profile in ("positive_mean", "negative"):
+        return _trial_widened(reference, profile)
     return _trial(reference, profile)
 
 
@@ -130,8 +133,18 @@ def _is_void(got: torch.Tensor, want: torch.Tensor) -> bool:
 def _trial_large(reference: ModelReference) -> str | None:
     reason = None
     for scale in LARGE_SCALES:
-        reference.large_scale = scale
+        reference.reach.scale = scale
         reason = _trial(reference, "large", below=LARGEST_FRAC)
+        if reason is None:
+            break
+    return reason
+
+
+def _trial_widened(reference: ModelReference, profile: str) -> str | None:
+    reason = None
+    for factors in FACTORS:
+        reference.reach.factors[profile] = factors
+        reason = _trial(reference, profile, below=LARGEST_FRAC if len(factors) > 1 else None)
         if reason is None:
             break
     return reason

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from hotloop.worker.value_profiles import fill
+from hotloop.worker.value_profiles import Reach, fill
 
 LARGE_SCALE = 4.0
 OFFSET = 128.0
@@ -24,7 +24,7 @@ def fill_attention(
     q, k, v = tensors
     base = profile if profile in ("uniform", "small", "sparse", "constant_rows") else "normal"
     for tensor in tensors:
-        fill(tensor, base, gen, 1.0)
+        fill(tensor, base, gen, Reach())
     if profile == "positive_mean":
         v.uniform_(1, 2, generator=gen)
     elif profile == "large":

@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves
 from hotloop.errors import ProblemError
 from hotloop.worker.arguments import encode_args
 from hotloop.worker.module_host import ContractError
-from hotloop.worker.value_profiles import fill
+from hotloop.worker.value_profiles import Reach, fill
 
 RUNNING_STATISTICS = frozenset({"running_mean", "running_var"})
 
@@ -179,14 +179,14 @@ def check_repeats(first: Sequence[Any], again: Sequence[Any]) -> None:
         )
 
 
-def refill(tensor: Tensor, law: str, gen: torch.Generator, scale: float) -> bool:
+def refill(tensor: Tensor, law: str, gen: torch.Generator, reach: Reach) -> bool:
     """Draw new values of a law or a profile in place; False where only `get_inputs` can."""
     if law == "derived":
         return False
     if law == _UNIT:
         tensor.uniform_(generator=gen)
     else:
-        fill(tensor, law, gen, scale)
+        fill(tensor, law, gen, reach)
     return True
 
 

@@ -59,7 +59,7 @@ class ModelReference(Reference):
         named = self._runner.model.named_parameters()
         self.parameter_names = frozenset(name for name, _ in named)
         self.constant_names = self._constant_names()
-        self.large_scale = value_profiles.LARGE_SCALES[0]
+        self.reach = value_profiles.Reach()
         self._compiled: baselines.CompiledModel | None = None
         self._compiles = self.device == "cuda"
         nominal = self.draw(NOMINAL_SEED, "shipped")
@@ -81,13 +81,13 @@ class ModelReference(Reference):
         gen = inputs.generator(seed, self.device)
         for value, source in zip(values, self.sources, strict=True):
             if source is not None and profile not in KEEPS_INPUTS:
-                value_profiles.fill(value, profile, gen, self.large_scale)
+                value_profiles.fill(value, profile, gen, self.reach)
         if profile in RANDOM_PARAMETERS:
             inputs.perturb_constants(state, self.constant_names, gen)
         elif profile == "integers":
             for value in state.values():
                 if value.dtype.is_floating_point:
-                    value_profiles.fill(value, profile, gen, self.large_scale)
+                    value_profiles.fill(value, profile, gen, self.reach)
         return Draw(values, state, seed, profile)
 
     def redraw_inputs(self, draw: Draw, seed: int) -> None:
@@ -96,7 +96,7 @@ class ModelReference(Reference):
         structured = []
         for value, source in zip(draw.inputs, self.sources, strict=True):
             law = source and (source if draw.profile in KEEPS_INPUTS else draw.profile)
-            refilled = law is not None and inputs.refill(value, law, gen, self.large_scale)
+            refilled = law is not None and inputs.refill(value, law, gen, self.reach)
             structured.append(not refilled)
         if any(tensors_of(v) for v, s in zip(draw.inputs, structured, strict=True) if s):
             fresh, _ = self._draw_inputs(seed)

@@ -10,16 +10,28 @@ Not here: which inputs may be overwritten (`inputs.py`), what attention's values
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from hotloop.core.verdict import Tier
 
-LARGE_SCALES = (64.0, 32.0, 16.0, 8.0)
+LARGE_SCALES = (64.0, 32.0, 16.0, 8.0, 4.0)
 """Factors of `large` that are tried, the largest that the reference bears is taken."""
+SPIKE = 8.0
+"""A spike of `large` has between this and one more times its factor: at 64, over 200 more than the
+largest of 10,000 ordinary values, where exp(89) overflows float32."""
+SPIKE_COLUMNS = 32
+"""Rows of fewer elements have no spike: a kernel takes them in one block."""
+SPIKE_PLACES = ((1, True), None, (1, False), None, (-1, True), None, (-1, False), None)
+"""Spikes of eight consecutive rows: the sign, and whether it stands in the second half of the row.
+One of a row hides the rest of a softmax, so half of the rows have none."""
+FACTORS = ((2.0**-10, 1.0, 16.0), (1.0, 16.0), (1.0,))
+"""Factors of the parts of `positive_mean` and `negative` that are tried, the first that the
+reference bears are taken. 16 goes beyond numbers that stand for infinity, such as 10; beside 2**-10
+a padding or an epsilon of 0.001 is not small."""
 LARGEST_FRAC = 0.5
 """Results of `large` stay below this share of the largest number of their dtype."""
 SMALL_SCALE = 1e-3
@@ -63,15 +75,27 @@ MODEL_PROFILES = (
         "the file's own, with random values in constant-initialised parameters",
         "parameters taken for 0 or 1, where `normal` is left out",
     ),
-    _fast("positive_mean", "U(1, 2)", "sums in low precision, values below 1 taken for granted"),
-    _fast("negative", "U(-2, -1)", "maxima that begin at 0, or that padding of 0 wins"),
-    _fast("large", "N(0, 1) times 8 to 64", "exp without the maximum subtracted, overflow"),
+    _fast(
+        "positive_mean",
+        "U(1, 2), thirds of the first dimension times 2**-10, 1 and 16",
+        "sums in low precision, values below 1 taken for granted, minima that begin at 10",
+    ),
+    _fast(
+        "negative",
+        "U(-2, -1), with the same factors",
+        "maxima that begin at 0 or at -10, or that padding of 0 wins",
+    ),
+    _fast(
+        "large",
+        "N(0, 1) times 4 to 64, in half of the rows one value of 8 to 9 deviations",
+        "exp without the row's maximum subtracted: none, or that of one block; overflow",
+    ),
     _fast("integers", "{-1, 0, 1}", "an element left out or counted twice, bit for bit"),
     _final("uniform", "U(-1, 1)", "negative values, where `normal` leaves the domain"),
     _final("small", "N(0, 1) times 1e-3", "a wrong or missing epsilon, small values skipped"),
     _final("sparse", "N(0, 1), 80 % zeros", "zeros taken for padding, division by an element"),
     _final("constant_rows", "one N(0, 1) value a row", "variance in one pass, broken ties"),
-    _final("sorted", "ascending along rows", "the first block's maximum taken for the row's"),
+    _final("sorted", "ascending along rows", "a maximum that every block of a row raises"),
 )
 """Values of free inputs of a model; the others keep what `get_inputs` gives them."""
 
@@ -106,17 +130,27 @@ def names(table: tuple[ValueProfile, ...], tier: Tier | None = None) -> tuple[st
     return tuple(row.name for row in table if tier is None or row.tier is tier)
 
 
-def fill(tensor: Tensor, profile: str, gen: torch.Generator, scale: float) -> None:
+@dataclass(slots=True)
+class Reach:
+    """How far a problem's values go: the farthest that its reference bears, found by admission."""
+
+    scale: float = LARGE_SCALES[0]
+    """Factor of `large` and `sorted`."""
+    factors: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """Factors of the parts of `positive_mean` and `negative`; absent: the widest of `FACTORS`."""
+
+
+def fill(tensor: Tensor, profile: str, gen: torch.Generator, reach: Reach) -> None:
     """Overwrite a floating-point tensor with values of a model's `profile`.
 
-    `scale` is the factor of `large` and `sorted`. A row is what lies along the last dimension.
+    A row is what lies along the last dimension.
 
     Raises:
         ValueError: the profile has no values of its own.
     """
     if profile not in _FILLS:
         raise ValueError(f"no values for profile {profile!r}")
-    _FILLS[profile](tensor, gen, scale)
+    _FILLS[profile](tensor, gen, reach)
 
 
 def largest_exact(dtype: torch.dtype) -> float:
@@ -124,50 +158,89 @@ def largest_exact(dtype: torch.dtype) -> float:
     return 2.0 / torch.finfo(dtype).eps
 
 
-def _normal(tensor: Tensor, gen: torch.Generator, _: float) -> None:
+def _normal(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
     tensor.normal_(generator=gen)
 
 
-def _uniform(tensor: Tensor, gen: torch.Generator, _: float) -> None:
+def _uniform(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
     tensor.uniform_(-1, 1, generator=gen)
 
 
-def _positive_mean(tensor: Tensor, gen: torch.Generator, _: float) -> None:
-    tensor.uniform_(1, 2, generator=gen)
+def _positive_mean(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
+    for part, factor in _parts(tensor, reach.factors.get("positive_mean", FACTORS[0])):
+        part.uniform_(factor, 2 * factor, generator=gen)
 
 
-def _negative(tensor: Tensor, gen: torch.Generator, _: float) -> None:
-    tensor.uniform_(-2, -1, generator=gen)
+def _negative(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
+    for part, factor in _parts(tensor, reach.factors.get("negative", FACTORS[0])):
+        part.uniform_(-2 * factor, -factor, generator=gen)
 
 
-def _large(tensor: Tensor, gen: torch.Generator, scale: float) -> None:
-    tensor.normal_(generator=gen).mul_(scale)
+def _large(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
+    tensor.normal_(generator=gen).mul_(reach.scale)
+    if tensor.dim() and tensor.shape[-1] >= SPIKE_COLUMNS:
+        _add_spikes(tensor, gen, reach.scale)
 
 
-def _integers(tensor: Tensor, gen: torch.Generator, _: float) -> None:
+def _integers(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
     tensor.random_(0, 3, generator=gen).sub_(1)
 
 
-def _small(tensor: Tensor, gen: torch.Generator, _: float) -> None:
+def _small(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
     tensor.normal_(generator=gen).mul_(SMALL_SCALE)
 
 
-def _sparse(tensor: Tensor, gen: torch.Generator, _: float) -> None:
+def _sparse(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
     values = torch.empty_like(tensor).normal_(generator=gen)
     tensor.bernoulli_(1 - ZERO_FRAC, generator=gen).mul_(values)
 
 
-def _constant_rows(tensor: Tensor, gen: torch.Generator, _: float) -> None:
+def _constant_rows(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
     tensor.copy_(_row_values(tensor).normal_(generator=gen).expand_as(tensor))
 
 
-def _sorted(tensor: Tensor, gen: torch.Generator, scale: float) -> None:
+def _sorted(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
     # A ramp, stretched and moved at random a row: sorting would take several times the memory.
+    end = RAMP * reach.scale
     columns = tensor.shape[-1] if tensor.dim() else 1
-    ramp = torch.linspace(-RAMP * scale, RAMP * scale, columns, device=tensor.device)
+    ramp = torch.linspace(-end, end, columns, device=tensor.device)
     tensor.copy_(ramp.expand_as(tensor) if tensor.dim() else ramp[0])
     tensor.mul_(_row_values(tensor).uniform_(0.5, 1, generator=gen))
     tensor.add_(_row_values(tensor).normal_(generator=gen))
+
+
+def _parts(tensor: Tensor, factors: tuple[float, ...]) -> Iterator[tuple[Tensor, float]]:
+    """Yield parts of the first dimension that has several elements, with one factor each.
+
+    Whole slices, so that a reduction along any later dimension sees one factor alone, and so does a
+    tile of the gate. Of a single row all have the factor 1: the largest would hide the others.
+    """
+    several = [d for d, size in enumerate(tensor.shape[:-1]) if size > 1]
+    if not several:
+        yield tensor, 1.0
+        return
+    size, count = tensor.shape[several[0]], len(factors)
+    for i, factor in enumerate(factors):
+        start, end = i * size // count, (i + 1) * size // count
+        yield tensor.narrow(several[0], start, end - start), factor
+
+
+def _add_spikes(tensor: Tensor, gen: torch.Generator, scale: float) -> None:
+    """Overwrite one value of each row that `SPIKE_PLACES` gives a spike, in place."""
+    columns, every = tensor.shape[-1], len(SPIKE_PLACES)
+    half = columns // 2
+    at = torch.randint(0, half, (*tensor.shape[:-1], 1), generator=gen, device=tensor.device)
+    spikes = _row_values(tensor).uniform_(SPIKE, SPIKE + 1, generator=gen).mul_(scale)
+    for first, place in enumerate(SPIKE_PLACES):
+        if place is not None:
+            sign, is_late = place
+            spikes.view(-1)[first::every] *= sign
+            at.view(-1)[first::every] += (columns - half) * is_late
+    ordinary = tensor.gather(-1, at)
+    for first, place in enumerate(SPIKE_PLACES):
+        if place is None:
+            spikes.view(-1)[first::every] = ordinary.view(-1)[first::every]
+    tensor.scatter_(-1, at, spikes)
 
 
 def _row_values(tensor: Tensor) -> Tensor:
@@ -176,7 +249,7 @@ def _row_values(tensor: Tensor) -> Tensor:
     return torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
 
 
-_FILLS: Mapping[str, Callable[[Tensor, torch.Generator, float], None]] = {
+_FILLS: Mapping[str, Callable[[Tensor, torch.Generator, Reach], None]] = {
     "normal": _normal,
     "uniform": _uniform,
     "positive_mean": _positive_mean,

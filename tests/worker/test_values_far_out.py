@@ -1,0 +1,171 @@
+"""Values far from 0: identities that are only finite, maxima of one block, paddings of 0.001.
+
+Each mistake is refused on the profile that is there for it, and its honest form on none.
+"""
+
+import pytest
+import torch
+from problem_files import forward
+
+from hotloop.worker.cases import CaseBook
+from hotloop.worker.compare import gate
+from hotloop.worker.reference import build_reference
+from hotloop.worker.value_profiles import FACTORS, LARGE_SCALES, Reach, fill
+from hotloop.worker.view import fill_book
+
+BLOCK = 32
+SEEDS = range(10)
+LARGEST = 10.0
+"""A finite number that a kernel takes for infinity."""
+
+
+def refused_on(book, candidate):
+    """Return the profiles on which a candidate, a function of the inputs, is refused."""
+    refused = set()
+    for case in book:
+        draw, (golden,) = book.materialise(case)
+        if not gate(candidate(*draw.inputs), golden, case.bounds[0]).passed:
+            refused.add(case.profile)
+    return refused
+
+
+def book_of(*problem):
+    book = CaseBook(build_reference(forward(*problem)), "nominal")
+    fill_book(book)
+    return book
+
+
+def large_book(*problem):
+    """Return ten draws of `large`."""
+    book = CaseBook(build_reference(forward(*problem)), "nominal")
+    for seed in SEEDS:
+        book.add("large", seed, cache_bytes=1 << 26)
+    return book
+
+
+def softmax_of_first_block(x):
+    e = torch.exp(x - x[:, :BLOCK].amax(1, keepdim=True))
+    return e / e.sum(1, keepdim=True)
+
+
+def blocks_folded(x, *, keeps_maximum=True):
+    """Return each row's maximum and sum of exponentials, carried from block to block."""
+    top = torch.full_like(x[:, 0], -torch.inf)
+    total = torch.zeros_like(top)
+    for block in x.split(BLOCK, dim=1):
+        new = block.amax(1)
+        if keeps_maximum:
+            new = torch.maximum(top, new)
+        total = total * torch.exp(top - new) + torch.exp(block - new[:, None]).sum(1)
+        top = new
+    return top, total
+
+
+def softmax_in_blocks(x):
+    top, total = blocks_folded(x)
+    return torch.exp(x - top[:, None]) / total[:, None]
+
+
+def log_sum_exp_in_blocks(x, **how):
+    top, total = blocks_folded(x, **how)
+    return top + total.log()
+
+
+def test_the_maximum_of_the_first_block_is_refused_on_every_seed():
+    book = large_book("torch.softmax(x, 1)", "torch.rand(12, 100)")
+    honest, wrong = [], []
+    for case in book:
+        draw, (golden,) = book.materialise(case)
+        (x,) = draw.inputs
+        honest.append(gate(softmax_in_blocks(x), golden, case.bounds[0]).passed)
+        wrong.append(gate(softmax_of_first_block(x), golden, case.bounds[0]).passed)
+    assert honest == [True] * len(SEEDS)
+    assert wrong == [False] * len(SEEDS)
+
+
+def test_an_honest_softmax_in_blocks_passes_all_profiles():
+    book = book_of("torch.softmax(x, 1)", "torch.rand(12, 100)")
+    assert refused_on(book, softmax_of_first_block) == {"large"}
+    assert refused_on(book, softmax_in_blocks) == set()
+
+
+def test_the_maximum_of_each_block_is_refused_on_every_seed():
+    book = large_book("torch.logsumexp(x, 1)", "torch.randn(3, 83)")
+    for case in book:
+        draw, (golden,) = book.materialise(case)
+        (x,) = draw.inputs
+        assert gate(log_sum_exp_in_blocks(x), golden, case.bounds[0]).passed
+        forgets = log_sum_exp_in_blocks(x, keeps_maximum=False)
+        assert not gate(forgets, golden, case.bounds[0]).passed
+
+
+def begins_at(name, dim):
+    """Return a reduction whose extremum begins at 10 or -10 instead of infinity."""
+
+    def candidate(x):
+        value, index = (x.max if name.endswith("max") else x.min)(dim)
+        beyond = value < -LARGEST if name.endswith("max") else value > LARGEST
+        if name.startswith("arg"):
+            return torch.where(beyond, 0, index)
+        return value.clamp(min=-LARGEST) if name.endswith("max") else value.clamp(max=LARGEST)
+
+    return candidate
+
+
+@pytest.mark.parametrize("shape", ["6, 75", "3, 40, 21"])
+@pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin"])
+def test_an_extremum_that_begins_at_ten_is_refused(name, shape):
+    book = book_of(f"torch.{name}(x, 1)", f"torch.rand({shape})")
+    profile = "negative" if name.endswith("max") else "positive_mean"
+    assert refused_on(book, begins_at(name, 1)) == {profile}
+    assert refused_on(book, lambda x: getattr(torch, name)(x, 1)) == set()
+
+
+def cosine(x, y, *, padding=0.0):
+    x = torch.nn.functional.pad(x, (0, 5), value=padding)
+    y = torch.nn.functional.pad(y, (0, 5), value=padding)
+    return (x * y).sum(1) / (x.norm(dim=1) * y.norm(dim=1))
+
+
+def test_a_padding_of_a_thousandth_is_refused():
+    book = book_of(
+        "torch.nn.functional.cosine_similarity(x, y, dim=1)",
+        "torch.rand(6, 43)",
+        "torch.rand(6, 43)",
+    )
+    refused = refused_on(book, lambda x, y: cosine(x, y, padding=1e-3))
+    assert {"positive_mean", "negative"} <= refused
+    assert refused_on(book, cosine) == set()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_half_of_the_rows_have_one_spike_and_both_halves_of_a_row_do(sign):
+    x = torch.empty(64, 100)
+    fill(x, "large", torch.Generator().manual_seed(1), Reach())
+    far = (x.abs() >= 8 * LARGE_SCALES[0]).sum(1)
+    assert far.tolist() == [1, 0] * 32
+    at = (sign * x >= 8 * LARGE_SCALES[0]).nonzero()[:, 1]
+    assert int((at < 50).sum()) == int((at >= 50).sum()) == 8
+
+
+def test_one_row_keeps_plain_values_and_short_rows_have_no_spike():
+    x = torch.empty(1, 100)
+    fill(x, "positive_mean", torch.Generator().manual_seed(1), Reach())
+    assert 1 <= float(x.min()) < float(x.max()) <= 2
+    short = torch.empty(10_000, 8)
+    fill(short, "large", torch.Generator().manual_seed(1), Reach())
+    assert float(short.abs().max()) < 8 * LARGE_SCALES[0]
+
+
+def test_values_go_as_far_as_the_reference_bears():
+    def reach_of(body, inputs="torch.rand(6, 64) + 1"):
+        reference = build_reference(forward(body, inputs))
+        assert {"shipped", "positive_mean"} <= set(reference.profiles)
+        return reference.reach.factors["positive_mean"]
+
+    assert reach_of("x.sum(1)") == FACTORS[0]
+    assert reach_of("torch.acosh(x)") == FACTORS[1]  # not below 1
+    assert reach_of("torch.cumprod(x, 1)") == FACTORS[2]  # 24 ** 64 overflows
+    raw = build_reference(forward("torch.exp(x)", "torch.rand(6, 64)"))
+    assert raw.reach.scale == 8
+    assert "large" in raw.profiles
