@@ -137,4 +137,6 @@ def fill_book(book: CaseBook, *, seeds: int = SEEDS) -> None:
     left = cache_budget_bytes(reference.loaded.device)
     first, *others = reference.profiles
     for profile in [first] * seeds + list(others):
+        start = time.monotonic()
         left -= book.add(profile, secret_seed(), cache_bytes=left)
+        log_step(f"case {profile}", start)  # the first one compiles the reference
