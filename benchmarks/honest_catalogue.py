@@ -4,9 +4,9 @@ Four sources: `honest_kernels/*.toml` (written for this benchmark, several to a 
 loading a problem costs more than judging a kernel), the honest rows of `tests/attacks`, kernels of
 `mutants` unchanged, and what the built-in generator writes for the examples.
 
-The project's contract has one stream. Kernels that join several streams by events are refused by
-their text; they are in the catalogue as `by_design`, and are counted apart. The family
-`one_stream` holds what the contract allows in their place: independent work in one grid, launches
+Side streams may be used where the text shows that they are joined (docs/decisions/011). A join in
+C++ is refused by its text: that kernel is in the catalogue as `by_design`, and is counted apart. The
+family `one_stream` holds what stands in for side streams: independent work in one grid, launches
 that overlap, C++ that launches on the current stream.
 """
 
@@ -33,6 +33,7 @@ FAMILIES: Mapping[str, str] = {
     "atomics": "results added up in an order that differs from run to run",
     "split_k": "the long dimension of a product or sum cut into parts",
     "autotuned": "`triton.autotune`, heuristics or declared TUNABLES",
+    "several_streams": "side streams that the current stream waits for",
     "one_stream": "what stands in for several streams: one grid, overlap, the current stream",
     "several_kernels": "two or more kernels in one forward",
     "in_place": "work in place on buffers of its own, or a workspace kept between calls",

@@ -48,7 +48,7 @@ def test_honest_kernel_passes_under_every_policy():
             "import torch, triton\nfrom torch import compile",
             "banned_import",
         ),
-        ("y = torch.empty_like(x)", "y = torch.empty_like(x); torch.cuda.Stream()", "banned_name"),
+        ("y = torch.empty_like(x)", "torch.cuda.set_stream(x)", "banned_name"),
         ("y = torch.empty_like(x)", "y = eval('x')", "banned_name"),
         ("torch.nn.Module", "Model", "inheritance"),
         (

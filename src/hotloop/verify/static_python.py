@@ -24,6 +24,7 @@ from hotloop.verify.static_names import (
     SETTINGS,
 )
 from hotloop.verify.static_scope import Scope, text_of
+from hotloop.verify.static_streams import unjoined_streams
 
 MODEL = "ModelNew"
 REFERENCE = "Model"
@@ -57,6 +58,7 @@ def check_python(text: str, policy: Policy) -> Iterator[Finding]:
         yield from _subclasses(node, scope)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from guarded_launches(node, kernels, scope)
+    yield from unjoined_streams(tree, scope)
     yield from _model(tree, scope)
     yield from unused_kernels(tree, kernels)
     if policy.library_calls == "none":
