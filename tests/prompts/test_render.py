@@ -25,6 +25,7 @@ from hotloop.core.verdict import Stage, Status
 from hotloop.prompts import render
 from hotloop.prompts.analysis import analyse
 from hotloop.prompts.feedback import Judged
+from hotloop.prompts.idea_list import parse_ideas
 from hotloop.prompts.memory import Entry, Memory, Result
 from hotloop.prompts.render import Context, Sees
 from hotloop.prompts.speed import moves
@@ -199,4 +200,4 @@ def test_the_same_data_give_the_same_prompt_and_a_digest():
     ],
 )  # fmt: skip
 def test_ideas_are_the_numbered_items(reply, expected):
-    assert render.parse_ideas(reply) == expected
+    assert parse_ideas(reply) == expected

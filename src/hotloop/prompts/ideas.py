@@ -18,7 +18,7 @@ from hotloop.core.protocols import Store
 from hotloop.core.record import to_json
 from hotloop.errors import HotloopError
 from hotloop.prompts.calling import Answer, Caller, Until
-from hotloop.prompts.render import parse_ideas
+from hotloop.prompts.idea_list import parse_ideas
 
 NOTE = "ideas"
 """Ends the asking: the ideas, or why there will be none."""
