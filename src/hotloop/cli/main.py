@@ -24,6 +24,7 @@ from hotloop.cli import (
     judge,
     optimize,
     prompt,
+    report,
     selftest,
     show,
     verify,
@@ -47,6 +48,7 @@ app.command("audit")(audit.audit)
 app.command("show")(show.show)
 app.command("prompt")(prompt.prompt)
 app.command("bench")(bench.bench)
+app.command("report")(report.report)
 app.command("bundle")(bundle.bundle)
 app.command("judge")(judge.judge)
 app.command("doctor")(doctor.doctor)

@@ -1,0 +1,92 @@
+"""`hotloop report`: one HTML file on a suite, or on a single run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hotloop.cli import options
+from hotloop.cli.output import Output
+from hotloop.cli.report_run import run_page
+from hotloop.cli.report_suite import suite_page
+from hotloop.errors import ConfigError, ForeignRun, InfraError
+from hotloop.report.html import render
+from hotloop.report.page import Page
+from hotloop.store.sqlite import JOURNAL_FILE
+from hotloop.suite.folder import SUITE_FILE
+
+DEFAULT_OUT = Path("report.html")
+
+
+def report(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SUITE|RUN", help="What `hotloop bench` or `hotloop optimize` wrote."
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="The file to write; an earlier one is replaced.")
+    ] = DEFAULT_OUT,
+    json: options.Json = False,
+) -> None:
+    """Write a suite's figures, plots, kernels and lineages, in one file."""
+    _check_out(out)
+    page = read_page(folder)
+    size_bytes = _write(out, render(page))
+    open_count = sum(not problem.is_over for problem in page.problems)
+    record = {
+        "folder": str(folder),
+        "out": str(out),
+        "size_bytes": size_bytes,
+        "problems": len(page.problems),
+        "open": open_count,
+        "unreadable": [p.name for p in page.problems if p.status == "UNREADABLE"],
+    }
+    told = f", {open_count} not finished" if open_count else ""
+    text = f"{out}: {len(page.problems)} problem(s){told}, {size_bytes / 1e6:.1f} MB"
+    Output(as_json=json).result(record, text)
+
+
+def read_page(folder: Path) -> Page:
+    """Return the report of a suite or of a run.
+
+    Raises:
+        ForeignRun: the folder holds neither.
+        StoreError: it cannot be read.
+    """
+    if (folder / SUITE_FILE).is_file():
+        return suite_page(folder)
+    if (folder / JOURNAL_FILE).is_file():
+        return run_page(folder)
+    raise ForeignRun(
+        f"{folder} holds neither a suite nor a run; give the --out of `hotloop bench` or of "
+        "`hotloop optimize`"
+    )
+
+
+def _check_out(out: Path) -> None:
+    if out.is_dir():
+        raise ConfigError(f"--out {out} is a folder; name a file in it, like {out / 'report.html'}")
+    if not out.parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.parent}; make it first")
+
+
+def _write(out: Path, html: str) -> int:
+    """Write the file, whole or not at all; return its size.
+
+    Raises:
+        InfraError: it cannot be written.
+    """
+    data = html.encode("utf-8", "replace")
+    temporary = out.with_name(f".{out.name}.tmp{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        os.replace(temporary, out)
+    except OSError as exc:
+        temporary.unlink(missing_ok=True)
+        raise InfraError(f"--out {out} cannot be written: {exc.strerror}; use another") from exc
+    return len(data)

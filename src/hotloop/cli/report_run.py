@@ -1,0 +1,69 @@
+"""What a single run's folder says, as the records of a report: one problem, no figures."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+from hotloop.cli.report_problem import read_problem
+from hotloop.cli.report_suite import (
+    WRITTEN_BY,
+    budget_words,
+    command_options,
+    generator_facts,
+    machine_facts,
+)
+from hotloop.core.record import to_json
+from hotloop.errors import StoreError
+from hotloop.report import display
+from hotloop.report.page import Fact, Page
+from hotloop.store.reader import RunReader
+from hotloop.suite.figures_rows import Column, SuiteRun
+from hotloop.suite.folder import Member
+
+_KERNELBENCH = re.compile(r"kernelbench/(\d+)/(\d+)")
+
+
+def run_page(folder: Path) -> Page:
+    """Return the report of one run.
+
+    Raises:
+        ForeignRun: there is no run in the folder, or a newer hotloop wrote it.
+        StoreError: it cannot be read.
+    """
+    try:
+        with RunReader(folder) as reader:
+            spec, problem = reader.spec(), reader.problem()
+    except (ValueError, KeyError, TypeError) as exc:
+        told = display.one_line(exc)
+        raise StoreError(
+            f"{folder}: its journal cannot be read ({told}); restore it from a snapshot"
+        ) from exc
+    match = _KERNELBENCH.fullmatch(spec.problem_name)
+    level, number = (int(match[1]), int(match[2])) if match else (0, 0)
+    member = Member(
+        name=spec.problem_name, level=level, number=number, title="", problem_id=spec.problem_id
+    )
+    column = Column(spec.generator, problem.policy.precision, spec.device)
+    run = SuiteRun(level=level, problem_id=number, folder=folder, column=column)
+    read = read_problem(run, member, None)
+    fixed = ("generator", "strategy", "language", "device", "seed")
+    options = {name: getattr(spec, name) for name in fixed} | dict(spec.options)
+    options["settings"] = problem.settings
+    limits = to_json(spec.budget) | {"parallel": spec.options.get("parallel")}
+    words = ["hotloop", "optimize", spec.problem_name, *command_options(options, limits)]
+    asked = (
+        Fact("Problem", display.one_line(spec.problem_name)),
+        *generator_facts(options),
+        Fact("Budget", budget_words(limits)),
+    )
+    return Page(
+        title=spec.problem_name,
+        facts=(*asked, *machine_facts([read])),
+        command=shlex.join([*words, "--out", str(folder)]),
+        command_note="with the path of the problem, --data and --judge as they were",
+        problems=(replace(read.page, name=spec.problem_name),),
+        written_by=WRITTEN_BY,
+    )
