@@ -1,7 +1,8 @@
 """KernelBench problems by number: `kernelbench/LEVEL/ID` in a data set that the user has.
 
 The data set is a JSON Lines file (fields `level`, `problem_id`, `name`, `code`), a folder that
-holds `kernelbench.jsonl`, or a checkout with `level1/19_ReLU.py` and so on. Nothing is downloaded.
+holds `kernelbench.jsonl`, a checkout with `level1/19_ReLU.py` and so on, or `hub:OWNER/NAME`
+(`hub.py`), the only one for which anything is downloaded.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from hotloop.core.problem import Policy, Problem, ProblemKind
 from hotloop.errors import ConfigError
 from hotloop.problems.classify import read_text
+from hotloop.problems.hub import is_hub, read_hub
 
 POLICY = Policy(precision="as_shipped", library_calls="anchored", shape_scope="nominal")
 """Judged as the file runs in eager PyTorch, at the problem's own sizes: the field's practice."""
@@ -79,9 +81,11 @@ def list_kernelbench(data: str | Path | None) -> tuple[KernelBenchEntry, ...]:
     """
     if data is None:
         raise ConfigError(
-            "KernelBench problems need --data PATH: a kernelbench.jsonl file, or a folder with "
-            "files like level1/19_ReLU.py"
+            "KernelBench problems need --data PATH: a kernelbench.jsonl file, a folder with files "
+            "like level1/19_ReLU.py, or hub:ScalingIntelligence/KernelBench"
         )
+    if is_hub(data):
+        return tuple(sorted(_entry(row, f"--data {data}") for row in read_hub(str(data))))
     path = Path(data)
     if path.is_dir() and (path / "kernelbench.jsonl").is_file():
         path /= "kernelbench.jsonl"
@@ -105,12 +109,16 @@ def _read_jsonl(path: Path) -> Iterator[KernelBenchEntry]:
             row = json.loads(line)
         except json.JSONDecodeError as exc:
             raise ConfigError(f"{where}: expected one JSON object a line: {exc.msg}") from exc
-        yield KernelBenchEntry(
-            level=_field(row, "level", int, where),
-            problem_id=_field(row, "problem_id", int, where),
-            title=_field(row, "name", str, where),
-            code=_field(row, "code", str, where),
-        )
+        yield _entry(row, where)
+
+
+def _entry(row: Any, where: str) -> KernelBenchEntry:
+    return KernelBenchEntry(
+        level=_field(row, "level", int, where),
+        problem_id=_field(row, "problem_id", int, where),
+        title=_field(row, "name", str, where),
+        code=_field(row, "code", str, where),
+    )
 
 
 def _field(row: Any, key: str, kind: type, where: str) -> Any:
