@@ -8,12 +8,11 @@ version) the source alone answers, and the figures say how often.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hotloop.core.candidate import Candidate
-from hotloop.core.problem import Policy
 from hotloop.core.verdict import Verdict
-from hotloop.verify.static_rules import check_candidate
+from hotloop.verify.static_python import library_calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +24,18 @@ class Anchor:
     """Whether the final tier did not look."""
 
 
-def find_anchor(final: Verdict, candidate: Candidate, policy: Policy) -> Anchor:
+def find_anchor(final: Verdict, candidate: Candidate) -> Anchor:
     """Return whether a kernel that passed the final tier leans on a library.
 
     Args:
         final: its final verdict.
         candidate: its source.
-        policy: of its problem.
     """
     # A raw source holds kernels alone: nothing in it can call a library's host function.
     is_raw = not candidate.entry.endswith(".py")
     looked = is_raw or not {"conduct", "library_anchor"}.isdisjoint(final.checks)
-    broken = check_candidate(candidate, replace(policy, library_calls="none"))
-    read = broken is not None and broken.rule == "library_call"
-    return Anchor("library_anchor" in final.checks or read, by_source_alone=not looked)
+    if "library_anchor" in final.checks:
+        return Anchor(found=True, by_source_alone=False)
+    sources = [source.text for source in candidate.sources if source.path.endswith(".py")]
+    read = any(next(library_calls(text), None) is not None for text in sources)
+    return Anchor(found=read, by_source_alone=not looked)

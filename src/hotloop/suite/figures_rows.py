@@ -208,7 +208,7 @@ def _why(run: SuiteRun, stop: Mapping[str, Any]) -> str:
 def _anchor(reader: RunReader, final: Verdict | None) -> Anchor | None:
     if final is None:
         return None
-    return find_anchor(final, reader.candidate(final.candidate_id), reader.problem().policy)
+    return find_anchor(final, reader.candidate(final.candidate_id))
 
 
 def _line(text: str) -> str:

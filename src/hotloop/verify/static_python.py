@@ -65,6 +65,16 @@ def check_python(text: str, policy: Policy) -> Iterator[Finding]:
         yield from _library_calls(tree, kernels, scope)
 
 
+def library_calls(text: str) -> Iterator[Finding]:
+    """Yield a Python source's library calls, whatever the policy; none where it does not parse."""
+    try:
+        tree = parse_python(text)
+    except (Unparsable, SyntaxError):
+        return
+    scope = Scope(tree)
+    yield from _library_calls(tree, kernel_functions(tree, scope), scope)
+
+
 def _imports(node: ast.AST) -> Iterator[Finding]:
     names: list[str] = []
     if isinstance(node, ast.Import):
