@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from suite_figure_runs import KERNEL, Made, write_run
 
-from hotloop.core.graph import Graph, Node
+from hotloop.core.graph import Arg, Graph, Node
 from hotloop.core.problem import ProblemInfo
 from hotloop.core.verdict import Status, Tier
-from hotloop.retrieval.kinship import leading, likeness, operators
+from hotloop.retrieval.kinship import distance, leading, likeness, operators
 from hotloop.retrieval.shelf import EXAMPLES, HELD_OUT, MAX_CHARS, Shelf, open_shelf
 from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import JOURNAL_FILE, SqliteStore
@@ -108,6 +108,30 @@ def test_nothing_crosses_a_held_out_split(tmp_path, spec, mine, theirs):
     asking = replace(spec, options={HELD_OUT: True} if mine else {})
     seen = found(tmp_path / "apart", asking)
     assert seen == ("apart" if mine == theirs else None)
+
+
+def test_of_equally_alike_ones_that_of_the_nearer_size_and_intensity(tmp_path, spec):
+    for name, io_bytes, flops, ms in (("far", 4 << 20, None, 0.5), ("near", 8, None, 1.0),
+                                      ("dense", 8, 8e6, 0.4)):  # fmt: skip
+        fields = {"graph": graph(*CONV_RELU), "io_bytes": io_bytes, "flops": flops}
+        write_run(tmp_path / name, Made(outcomes=(ms,), info=fields), name)
+    assert found(tmp_path, spec) == "near"
+    assert distance(MINE, MINE) == 0.0
+    assert distance(replace(MINE, io_bytes=4 << 10), MINE) == 10.0
+    assert distance(replace(MINE, flops=4.0 * 1024), MINE) == 10.0
+
+
+def test_a_depthwise_convolution_is_a_class_of_its_own():
+    def conv(channels, per_filter):
+        shapes = {"x": (8, channels, 64, 64), "w": (channels, per_filter, 3, 3)}
+        leaves = [Node(name=n, op="input", shape=s, dtype="float32") for n, s in shapes.items()]
+        node = Node(name="y", op="opaque", args=(Arg(node="x"), Arg(node="w")), shape=(),
+                    attrs={"target": "aten.conv2d.default"}, dtype="float32")  # fmt: skip
+        return replace(MINE, graph=Graph(nodes=(*leaves, node), outputs=("y",)))
+
+    assert leading(operators(conv(32, 1))) == "depthwise convolution"
+    assert leading(operators(conv(32, 32))) == "convolution"
+    assert leading(operators(conv(1, 1))) == "convolution"
 
 
 def test_what_was_shown_is_not_shown_again(tmp_path, spec):

@@ -7,13 +7,19 @@ both may end with a ReLU.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 
+from hotloop.core.graph import Node
 from hotloop.core.problem import ProblemInfo
 
+DEPTHWISE = "depthwise"
+"""Goes before the name of a convolution whose filters see one channel each: bound by bytes, it has
+nothing in common with one that is a matrix product."""
 LEADING = (
     ("attention", ("attention", "scaled_dot_product_attention")),
+    ("depthwise convolution", (DEPTHWISE,)),
     ("convolution", ("conv1d", "conv2d", "conv3d", "convolution")),
     ("transposed convolution", ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")),
     ("matrix product", ("matmul", "linear", "einsum")),
@@ -48,13 +54,24 @@ def operators(info: ProblemInfo) -> Counter[str]:
         found = Counter(["attention", info.attention.normalize])
     else:
         nodes, found = list(info.graph.nodes) if info.graph is not None else [], Counter()
+    shapes = {node.name: node.shape for node in nodes}
     for node in nodes:
-        name = node.op
-        if name == "opaque":
-            name = str(node.attrs.get("target", "")).removeprefix("aten.").split(".")[0]
+        name = _operator(node, shapes)
         if name and name not in _NO_ARITHMETIC:
             found[name] += 1
     return found
+
+
+def _operator(node: Node, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    if node.op != "opaque":
+        return node.op
+    name = str(node.attrs.get("target", "")).removeprefix("aten.").split(".")[0]
+    operands = [shapes[arg.node] for arg in node.args if arg.node in shapes]
+    if name.startswith("conv") and len(operands) > 1 and len(operands[1]) > 2:
+        image, weight = operands[:2]  # (N, C, ...) and (C, 1, ...) where each filter sees a channel
+        if weight[1] == 1 and weight[0] == image[1] > 1:
+            return f"{DEPTHWISE}_{name}"
+    return name
 
 
 def leading(found: Mapping[str, int]) -> str:
@@ -63,6 +80,22 @@ def leading(found: Mapping[str, int]) -> str:
         if any(op.startswith(word) or op.endswith(word) for op in found for word in words):
             return name
     return ELEMENTWISE
+
+
+def distance(left: ProblemInfo, right: ProblemInfo) -> float:
+    """Return how far apart two problems are in size and in operations per byte, in powers of two.
+
+    A problem whose operations are unknown counts as one operation a byte.
+    """
+    return abs(_size(left) - _size(right)) + abs(_intensity(left) - _intensity(right))
+
+
+def _size(info: ProblemInfo) -> float:
+    return math.log2(max(info.io_bytes, 1))
+
+
+def _intensity(info: ProblemInfo) -> float:
+    return math.log2(max((info.flops or info.io_bytes) / max(info.io_bytes, 1), 1.0))
 
 
 def likeness(left: Counter[str], right: Counter[str]) -> float:

@@ -18,7 +18,7 @@ from hotloop.core.record import from_json
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.errors import HotloopError
 from hotloop.prompts.example import Example
-from hotloop.retrieval.kinship import leading, likeness, operators
+from hotloop.retrieval.kinship import distance, leading, likeness, operators
 from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import JOURNAL_FILE
 
@@ -30,6 +30,8 @@ MAX_CHARS = 10_000
 """Of a kernel's source; cut code helps nobody, so a longer one is no example."""
 EXAMPLES = "examples"
 """Option of a run's spec: the folders."""
+DISTANCE_STEP = 2.0
+"""Problems within a factor of four of each other count as equally far from a third."""
 HELD_OUT = "held_out"
 """Option of a run's spec: on which side of a split its problem is."""
 _KEPT_RUNS = 1024
@@ -42,6 +44,8 @@ class _Shelved:
     """One run's best kernel."""
 
     example: Example
+    info: ProblemInfo
+    """What the judge found of its problem."""
     found: Counter[str]
     """The operators of its problem."""
     language: str
@@ -62,7 +66,10 @@ class Shelf:
         self._spec = spec
 
     def find(self, info: ProblemInfo, shown: frozenset[str]) -> Example | None:
-        """Return the most alike kernel, the fastest of equals. See `prompts.example.Examples`."""
+        """Return the most alike kernel. See `prompts.example.Examples`.
+
+        By common operators, then by tier, then by size and operations per byte, then the fastest.
+        """
         mine = operators(info)
         fitting = []
         for shelved in self._kernels():
@@ -73,7 +80,13 @@ class Shelf:
                 continue
             example = shelved.example
             ratio = example.speedup[1] if example.speedup is not None else 0.0
-            order = (-round(alike, 1), example.tier is not Tier.FINAL, -ratio, example.mark)
+            order = (
+                -round(alike, 1),
+                example.tier is not Tier.FINAL,
+                distance(info, shelved.info) // DISTANCE_STEP,
+                -ratio,
+                example.mark,
+            )
             fitting.append((order, example))
         return min(fitting, key=lambda pair: pair[0])[1] if fitting else None
 
@@ -151,6 +164,7 @@ def _read(folder: Path, stamp: Stamp) -> _Shelved | None:
             tier=best.tier,
             speedup=slowest,
         ),
+        info=info,
         found=found,
         language=spec.language,
         is_held_out=bool(spec.options.get(HELD_OUT)),
