@@ -45,8 +45,8 @@ LIBRARY_CALLS: Mapping[str, str] = {
 }
 SHAPE_SCOPES: Mapping[str, str] = {
     "nominal": "only the sizes stated here must work; you may rely on them",
-    "generic": "other sizes are checked too: take sizes from the tensors, mask the ends, and assume no "
-    "alignment of sizes or addresses",
+    "generic": "other sizes are checked too: take sizes from the tensors, mask the ends, and "
+    "assume no alignment of sizes or addresses",
 }
 
 DEVICE_FACTS: Mapping[str, tuple[str, ...]] = {
