@@ -93,7 +93,7 @@ VERDICTS = Verdicts(
 
 
 def newer(head):
-    return re.sub(r'("hotloop_\w+":)2', r"\g<1>3", head)
+    return re.sub(r'("hotloop_\w+":)3', r"\g<1>4", head)
 
 
 def test_both_files_come_back_as_they_were(tmp_path):
@@ -125,7 +125,7 @@ def test_an_error_knows_whose_fault_it_is():
         (lambda lines: [], "an empty file"),
         (lambda lines: ["PK\x03\x04", *lines], "expected a file of hotloop"),
         (lambda lines: ['{"some": "json"}'], "something else"),
-        (lambda lines: [newer(lines[0]), *lines[1:]], "expected version 2"),
+        (lambda lines: [newer(lines[0]), *lines[1:]], "expected version 3"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path, change, why):
@@ -191,10 +191,13 @@ def test_counters_are_read_of_what_beats_its_own_run_and_only_where_they_are_sho
     assert replace(first, incumbent_ms=0.25, wants_counters=False).profile_below_ms == 0.0
 
 
-def test_a_file_of_the_version_before_is_read(tmp_path):
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_an_earlier_version_is_read(tmp_path, version):
     path = tmp_path / "bundle"
     write_bundle(path, BUNDLE)
-    head, *rest = path.read_text().splitlines()
-    path.write_text("\n".join([head.replace(":2", ":1", 1).replace(": 2", ": 1", 1), *rest]) + "\n")
-    assert '"hotloop_bundle":1' in path.read_text().replace(" ", "").splitlines()[0]
+    head, *rest = path.read_text().replace(',"short":false', "").splitlines()
+    old = head.replace(":3", f":{version}", 1).replace(": 3", f": {version}", 1)
+    path.write_text("\n".join([old, *rest]) + "\n")
+    assert f'"hotloop_bundle":{version}' in old.replace(" ", "")
+    assert "short" not in path.read_text()
     assert read_bundle(path) == BUNDLE

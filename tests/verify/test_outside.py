@@ -114,6 +114,8 @@ def test_a_verdict_is_wanted_once_for_each_tier(loaded):
             verifier.verify(candidate(), tier)
     assert [item.tier for item in pending_items(store)] == [Tier.FAST, Tier.FINAL]
     assert all(item.candidate == candidate() for item in pending_items(store))
+    assert [item.short for item in pending_items(store)] == [False, False]
+    assert [item.short for item in pending_items(store, short=True)] == [False, True]
     take_in(store, PROBLEM, Verdicts(verdicts=(verdict(),)))
     assert verifier.verify(candidate(), Tier.FAST) == verdict()
     assert [item.tier for item in pending_items(store)] == [Tier.FINAL]

@@ -37,12 +37,17 @@ def bundle(
     told: list[str] = []
     for folder in run_folders(runs):
         with api.load_run(folder) as reader:
-            found = pending_items(reader, wants_counters=shows_counters(reader.spec()))
+            spec = reader.spec()
+            found = pending_items(
+                reader, wants_counters=shows_counters(spec), short=spec.has_short_final
+            )
             if found:
                 problem = reader.problem()
                 problems[problem.id] = problem
                 told.append(f"{folder}: {problem.name}: {_counts(found)}")
-            items.update((item.key, item) for item in found)
+            for item in found:  # of two that ask for the same final, the full one is judged
+                if not item.short or item.key not in items:
+                    items[item.key] = item
     record: dict[str, object] = {
         "out": None,
         "problems": len(problems),

@@ -35,6 +35,8 @@ FREE_ACTIONS = frozenset({Action.SCHEDULE, Action.START, Action.SWEEP})
 """Actions that cost no model call."""
 
 
+SHORT_FINAL = "short_final"
+"""Option of a run: whether its final tier is the short one whatever its budget."""
 SHORT_S = 120.0
 """A run with less wall clock gets the short final tier."""
 
@@ -174,3 +176,8 @@ class RunSpec:
     budget: Budget
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_short_final(self) -> bool:
+        """Whether its final tier is the short one: little time, or one problem of many."""
+        return self.budget.is_short or bool(self.options.get(SHORT_FINAL))

@@ -24,9 +24,9 @@ from hotloop.core.record import dumps, from_json, to_json
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.errors import ConfigError, ProblemError
 
-VERSION = 2
+VERSION = 3
 OLDEST = 1
-"""Version 1 knew neither `asked` nor `wants_counters`, nor the tier of an error."""
+"""Version 2 did not know `short`. Version 1 knew neither `asked` nor `wants_counters`, nor the tier of an error."""
 
 _BUNDLE = "hotloop_bundle"
 _VERDICTS = "hotloop_verdicts"
@@ -58,6 +58,8 @@ class Item:
     not judge it."""
     wants_counters: bool = True
     """False where the run's prompts never show any."""
+    short: bool = False
+    """Whether the final tier is to be the short one."""
 
     def __post_init__(self) -> None:
         if (self.candidate is None) != (self.tier is None):

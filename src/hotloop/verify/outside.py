@@ -153,12 +153,15 @@ class RunRecords(Protocol):
     def candidate(self, candidate_id: str) -> Candidate: ...  # noqa: D102
 
 
-def pending_items(reader: RunRecords, *, wants_counters: bool = True) -> list[Item]:
+def pending_items(
+    reader: RunRecords, *, wants_counters: bool = True, short: bool = False
+) -> list[Item]:
     """Return what a run wants judged elsewhere and has no answer to, oldest first.
 
     Args:
         reader: the run.
         wants_counters: whether its prompts show hardware counters.
+        short: whether its final tier is the short one.
     """
     problem_id = reader.problem().id
     answered = _wishes(reader.notes(VERDICT))
@@ -177,6 +180,7 @@ def pending_items(reader: RunRecords, *, wants_counters: bool = True) -> list[It
             tier=None if tier is None else Tier(tier),
             incumbent_ms=incumbent_ms,
             wants_counters=wants_counters,
+            short=short and tier == Tier.FINAL.value,
             asked=1 + refusals[candidate_id, tier],
         )
         for candidate_id, tier in wanted
