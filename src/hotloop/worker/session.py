@@ -24,7 +24,7 @@ from hotloop.worker.fresh_books import fresh_books
 from hotloop.worker.memory import release_memory
 from hotloop.worker.other_views import OtherViews
 from hotloop.worker.reference import Draw, Reference
-from hotloop.worker.timed import TimedInputs, make_clock_once, secret_seed
+from hotloop.worker.timed import TimedInputs, make_clock_once, rest_clock, secret_seed
 from hotloop.worker.trace import trace_attention, trace_model
 from hotloop.worker.view import Shape, WorkloadView, log_step
 
@@ -48,6 +48,7 @@ class Session:
         known: Audit | None = None,
     ) -> None:
         start = time.monotonic()
+        rest_clock()
         self.problem = problem
         self.device = device
         self.isolation = isolation
@@ -158,6 +159,7 @@ class Session:
                 f"{self.missing_baselines}"
             )
         self.timed = TimedInputs.build(reference, draw, book.cases[0], oracle, self.audit)
+        rest_clock()
 
     def _add_baseline(self, name: str, draw: Draw) -> None:
         if name not in SEARCH_BASELINES:

@@ -28,6 +28,7 @@ from hotloop.worker.profile import Profiler
 from hotloop.worker.profile_ncu import Counters
 from hotloop.worker.sanitizer import SHORT, Sanitizer, check_name, skip_all
 from hotloop.worker.session import Session
+from hotloop.worker.timed import rest_clock
 from hotloop.worker.view import WorkloadView
 from hotloop.worker.workroom import Workroom
 
@@ -81,6 +82,7 @@ class Verification:
             if self._session.device == "cpu" and self._candidate.language == "cuda":
                 raise needs_gpu("CUDA C++ needs a GPU; verify it on one")
             self._gpu_start = time.monotonic()
+            rest_clock()  # the verification before may have timed something here
             return self._judge(tier)
         except Failed as failed:
             if self._session.device == "cuda" and failed.status in _MAY_BE_THE_DEVICE:
