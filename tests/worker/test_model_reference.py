@@ -46,10 +46,9 @@ def test_values_of_each_profile():
     assert set(x) == {"shipped", "normal", "positive_mean", "negative", "large", "integers"}
     assert 0 <= float(x["shipped"].min()) < float(x["shipped"].max()) < 1
     assert float(x["normal"].min()) < -1
-    for sign, profile in ((1, "positive_mean"), (-1, "negative")):
-        small, plain, wide = (sign * x[profile]).split((21, 21, 22))
-        for part, factor in ((small, 2.0**-10), (plain, 1.0), (wide, 16.0)):
-            assert 1 <= float(part.min() / factor) < float(part.max() / factor) <= 2
+    assert 1 <= float(x["positive_mean"].min()) < float(x["positive_mean"].max()) <= 2
+    for part, factor in zip(x["negative"].split(16), (2.0**-10, 1.0, 16.0, -16.0), strict=True):
+        assert 1 <= float((-part / factor).min()) < float((-part / factor).max()) <= 2
     assert float(x["large"].std()) > 7
     assert set(x["integers"].unique().tolist()) == {-1.0, 0.0, 1.0}
     assert [p for p in x if reference.is_exact(p)] == ["integers"]

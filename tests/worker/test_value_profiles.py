@@ -94,8 +94,8 @@ MISTAKES = {
         of_x(torch.log),
     ),
     "positive_mean": (
-        ("x.amin(-1)", "torch.rand(64, 64)"),
-        of_x(lambda x: x.amin(-1).clamp(max=1)),  # the minimum begins at 1 instead of inf
+        ("x.var((0, 2), unbiased=False)", "torch.randn(16, 4, 24)"),
+        of_x(lambda x: (x * x).mean((0, 2)) - x.mean((0, 2)) ** 2),
     ),
     "negative": (
         ("x.amax(-1)", "torch.rand(64, 64)"),

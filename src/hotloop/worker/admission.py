@@ -102,8 +102,8 @@ def _trial_of(reference: ModelReference, profile: str) -> str | None:
         return _trial_exact(reference)
     if profile == "large":
         return _trial_large(reference)
-    if profile in ("positive_mean", "negative"):
-        return _trial_widened(reference, profile)
+    if profile == "negative":
+        return _trial_negative(reference)
     return _trial(reference, profile)
 
 
@@ -140,11 +140,11 @@ def _trial_large(reference: ModelReference) -> str | None:
     return reason
 
 
-def _trial_widened(reference: ModelReference, profile: str) -> str | None:
+def _trial_negative(reference: ModelReference) -> str | None:
     reason = None
     for factors in FACTORS:
-        reference.reach.factors[profile] = factors
-        reason = _trial(reference, profile, below=LARGEST_FRAC if len(factors) > 1 else None)
+        reference.reach.factors = factors
+        reason = _trial(reference, "negative", below=LARGEST_FRAC if len(factors) > 1 else None)
         if reason is None:
             break
     return reason

@@ -64,14 +64,16 @@ def reserve(n_bytes: int) -> None:
 def fill_free_blocks(pattern: int = PATTERN_16) -> int:
     """Fill every free block of the caching allocator, with poison; return the bytes filled.
 
-    The device must be idle. Uses the allocator's own snapshot for addresses and sizes.
+    The device must be idle: then a block that was freed while another stream used it
+    (`record_stream`) is free as well, though the allocator notices only at its next call. Uses the
+    allocator's own snapshot for addresses and sizes.
     """
     filled = 0
     for segment in torch.cuda.memory_snapshot():
         address = segment["address"]
         for block in segment["blocks"]:
             size = block["size"]
-            if block["state"] == "inactive":
+            if block["state"] != "active_allocated":
                 cudriver.memset_d16(block.get("address", address), pattern, size)
                 filled += size
             address += size

@@ -11,7 +11,7 @@ Not here: which inputs may be overwritten (`inputs.py`), what attention's values
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -28,10 +28,11 @@ SPIKE_COLUMNS = 32
 SPIKE_PLACES = ((1, True), None, (1, False), None, (-1, True), None, (-1, False), None)
 """Spikes of eight consecutive rows: the sign, and whether it stands in the second half of the row.
 One of a row hides the rest of a softmax, so half of the rows have none."""
-FACTORS = ((2.0**-10, 1.0, 16.0), (1.0, 16.0), (1.0,))
-"""Factors of the parts of `positive_mean` and `negative` that are tried, the first that the
-reference bears are taken. 16 goes beyond numbers that stand for infinity, such as 10; beside 2**-10
-a padding or an epsilon of 0.001 is not small."""
+FACTORS = ((2.0**-10, 1.0, 16.0, -16.0), (1.0, 16.0, -16.0), (1.0, 16.0), (1.0,))
+"""Factors of the parts of `negative` that are tried, the first that the reference bears are taken.
+16 goes beyond numbers that stand for infinity, such as 10, to either side; beside 2**-10 a padding
+or an epsilon of 0.001 is not small. `positive_mean` has one range: sums over any dimension, and a
+variance in one pass, need a mean that is large beside the deviation."""
 LARGEST_FRAC = 0.5
 """Results of `large` stay below this share of the largest number of their dtype."""
 SMALL_SCALE = 1e-3
@@ -77,13 +78,13 @@ MODEL_PROFILES = (
     ),
     _fast(
         "positive_mean",
-        "U(1, 2), thirds of the first dimension times 2**-10, 1 and 16",
-        "sums in low precision, values below 1 taken for granted, minima that begin at 10",
+        "U(1, 2)",
+        "sums in low precision, a variance in one pass, values below 1 taken for granted",
     ),
     _fast(
         "negative",
-        "U(-2, -1), with the same factors",
-        "maxima that begin at 0 or at -10, or that padding of 0 wins",
+        "U(-2, -1), quarters of the first dimension times 2**-10, 1, 16 and -16",
+        "extrema that begin at 0, 10 or -10, or that padding of 0 wins",
     ),
     _fast(
         "large",
@@ -136,8 +137,8 @@ class Reach:
 
     scale: float = LARGE_SCALES[0]
     """Factor of `large` and `sorted`."""
-    factors: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    """Factors of the parts of `positive_mean` and `negative`; absent: the widest of `FACTORS`."""
+    factors: tuple[float, ...] = FACTORS[0]
+    """Factors of the parts of `negative`."""
 
 
 def fill(tensor: Tensor, profile: str, gen: torch.Generator, reach: Reach) -> None:
@@ -166,14 +167,13 @@ def _uniform(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
     tensor.uniform_(-1, 1, generator=gen)
 
 
-def _positive_mean(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
-    for part, factor in _parts(tensor, reach.factors.get("positive_mean", FACTORS[0])):
-        part.uniform_(factor, 2 * factor, generator=gen)
+def _positive_mean(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
+    tensor.uniform_(1, 2, generator=gen)
 
 
 def _negative(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
-    for part, factor in _parts(tensor, reach.factors.get("negative", FACTORS[0])):
-        part.uniform_(-2 * factor, -factor, generator=gen)
+    for part, factor in _parts(tensor, reach.factors):
+        part.uniform_(-2, -1, generator=gen).mul_(factor)
 
 
 def _large(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
