@@ -27,7 +27,8 @@ from hotloop.store.sqlite import SqliteStore
 from hotloop.verify import LocalVerifier, find_device
 from hotloop.verify.bundle import read_verdicts
 from hotloop.verify.outside import take_in
-from hotloop.wiring import open_generator, open_verifier, strategy_factory
+from hotloop.verify.turns import Turns
+from hotloop.wiring import in_turns, open_generator, open_verifier, strategy_factory
 
 DEFAULT_ISOLATION: str = Settings.model_fields["min_isolation"].default
 
@@ -37,12 +38,21 @@ def run_plan(
     *,
     listen: Listener = lambda event: None,
     stop: StopFlag | None = None,
+    turns: Turns | None = None,
 ) -> RunResult:
     """Run a plan, or go on with it where its folder left off, and write `best/` if one passed.
+
+    Args:
+        plan: what to do.
+        listen: called with every event, from the calling thread.
+        stop: lets another thread end the search.
+        turns: of the GPU that it shares with other runs, for a judge on this machine; None: the
+            GPU is its own.
 
     Raises:
         HotloopError: see `optimize`.
     """
+    stop = stop or StopFlag()
     with SqliteStore(plan.folder) as store:
         store.begin(plan.spec, plan.problem)
         if store.warning is not None:
@@ -50,6 +60,8 @@ def run_plan(
         if plan.verdicts is not None:
             _take_in(plan, store, listen)
         verifier = open_verifier(plan, store)
+        if turns is not None:
+            verifier = in_turns(verifier, turns, stop)
         try:
             with open_generator(plan, store) as generator:
                 parts = Parts(

@@ -21,6 +21,7 @@
     |  +- NotRecorded          a recording holds no answer for this call
     |  +- SentTwice            a call was sent twice without an answer; not sent again
     +- Pending                 an answer from outside is awaited; exit code 4
+    +- TurnGivenUp             the user stopped a run that waited for its turn on a GPU
     +- InfraError              the machine is at fault: retried, never scored, never shown
     |  +- DeviceLost           no GPU, or it stopped answering
     |  +- WorkerDied           a judge or zygote ended without an answer
@@ -150,6 +151,10 @@ class Pending(HotloopError):
         super().__init__(message)
         self.waiting = waiting
         """The files to be answered."""
+
+
+class TurnGivenUp(HotloopError):
+    """The user stopped the run while it waited for its turn on a GPU that others use too."""
 
 
 class InfraError(HotloopError):

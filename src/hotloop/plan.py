@@ -7,6 +7,7 @@ no folder and no process behind. `hotloop.api` runs the plan.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -130,13 +131,15 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
     start = options.get("start")
     kernel = read_candidate(Path(start)) if isinstance(start, str | Path) else start
     language = find_language(options.get("language"), model, kernel, found)
+    examples = check_examples(options.get("examples"), model)
     config = _settings(found, device, options, model=model, start=kernel, language=language)
+    if options.get("out") is None:
+        config = _with_folder(config, found, _identity(config, kernel, examples))
     if judge.is_local:
         choose_tier(config.min_isolation)
     check_folder(config.out)
     check_strategy(config.strategy, model)
     data, verdicts = options.get("data"), options.get("verdicts")
-    examples = check_examples(options.get("examples"), model)
     if verdicts is not None and not judge.is_bundle:
         raise ConfigError("--verdicts: it belongs to a run with --judge bundle; add that")
     return SearchPlan(
@@ -153,9 +156,8 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
             budget=config.budget,
             seed=config.seed,
             options={
-                **_identity(config, kernel),
+                **_identity(config, kernel, examples),
                 "parallel": config.parallel,
-                **({EXAMPLES: examples} if examples else {}),
             },
         ),
         config=config,
@@ -181,11 +183,13 @@ def _default_parallel(model: ModelSpec) -> int:
     return DEFAULT_LANES if model.kind is SpecKind.BUILTIN else DEFAULT_CALLS
 
 
-def _identity(config: Settings, start: Candidate | None) -> dict[str, str]:
+def _identity(config: Settings, start: Candidate | None, examples: Sequence[str]) -> dict[str, Any]:
     """Return the options that make it another search when they change."""
     if config.model is None and start is None:
         return {}
-    found = {"sees": config.sees, **({"model": config.model} if config.model else {})}
+    found: dict[str, Any] = {"sees": config.sees}
+    found |= {"model": config.model} if config.model else {}
+    found |= {EXAMPLES: list(examples)} if examples else {}
     return found | ({"start": start.id} if start is not None else {})
 
 
@@ -230,15 +234,15 @@ def _settings(
         "min_isolation": options.get("min_isolation"),
         "parallel": _or(options.get("parallel"), _default_parallel(model)),
     }
-    settings = resolve(given, has_gpu=device == "cuda")
-    if options.get("out") is not None:
-        return settings
-    # The same folder for the same search, so that the same command goes on.
-    identity = _identity(settings, start)
-    generator = MODEL if has_model else BUILTIN
-    key = [problem.id, generator, settings.strategy, device, settings.language, settings.seed]
+    return resolve(given, has_gpu=device == "cuda")
+
+
+def _with_folder(config: Settings, problem: Problem, identity: dict[str, Any]) -> Settings:
+    """Return the settings with the same folder for the same search, so that its command goes on."""
+    generator = BUILTIN if config.model is None else MODEL
+    key = [problem.id, generator, config.strategy, config.device, config.language, config.seed]
     name = f"{problem.name.replace('/', '-')}-{digest([*key, identity] if identity else key)[:8]}"
-    return settings.model_copy(update={"out": Path("runs") / name})
+    return config.model_copy(update={"out": Path("runs") / name})
 
 
 def _or(given: Any, default: Any) -> Any:

@@ -19,7 +19,7 @@ MODEL_STRATEGY = "hybrid"
 
 
 def check_examples(folders: Sequence[str | Path] | None, model: ModelSpec) -> list[str]:
-    """Return the folders to take examples from.
+    """Return the folders to take examples from, as absolute paths.
 
     Raises:
         ConfigError: one does not exist, or nobody is prompted.
@@ -29,7 +29,7 @@ def check_examples(folders: Sequence[str | Path] | None, model: ModelSpec) -> li
     for folder in folders or ():
         if not Path(folder).is_dir():
             raise ConfigError(f"--examples: expected a folder of runs or a suite, {folder} is none")
-    return [str(folder) for folder in folders or ()]
+    return [str(Path(folder).resolve()) for folder in folders or ()]
 
 
 def find_language(

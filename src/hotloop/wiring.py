@@ -14,11 +14,13 @@ from typing import Any
 from hotloop import registry
 from hotloop.core.attempt import RunSpec
 from hotloop.core.audit import Audit
+from hotloop.core.candidate import Candidate
 from hotloop.core.model import Model
-from hotloop.core.problem import ProblemInfo
+from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Generator, Store, Strategy, Verifier
 from hotloop.core.record import from_json
 from hotloop.core.space import Space
+from hotloop.core.verdict import Tier, Verdict
 from hotloop.llm.call_notes import CallNotes
 from hotloop.llm.continuing import ContinuingModel
 from hotloop.llm.journaled import JournaledModel
@@ -34,6 +36,9 @@ from hotloop.store.failure import store_errors
 from hotloop.verify import LocalVerifier
 from hotloop.verify.outside import OutsideVerifier
 from hotloop.verify.ssh import SshVerifier
+from hotloop.verify.static_stage import static_verdict
+from hotloop.verify.turn_verifier import Stop, TurnVerifier
+from hotloop.verify.turns import Turns
 
 
 def open_verifier(plan: SearchPlan, store: Store) -> Verifier:
@@ -59,6 +64,19 @@ def open_verifier(plan: SearchPlan, store: Store) -> Verifier:
     verifier.known_audit = stored_audit(store.notes("setup"))
     verifier.short_final = plan.spec.budget.is_short
     return verifier
+
+
+def in_turns(verifier: Verifier, turns: Turns, stop: Stop) -> Verifier:
+    """Return a judge on this machine as one that takes turns on a GPU; any other as it is."""
+    if not isinstance(verifier, LocalVerifier) or isinstance(verifier, SshVerifier):
+        return verifier
+
+    def refuse(candidate: Candidate, problem: Problem, tier: Tier) -> Verdict | None:
+        return static_verdict(
+            candidate, problem, tier, device=verifier.device, environment=verifier.environment
+        )
+
+    return TurnVerifier(verifier, turns, stop, refuse=refuse)
 
 
 def stored_audit(setups: Sequence[Mapping[str, Any]]) -> Audit | None:
@@ -98,7 +116,7 @@ def open_generator(plan: SearchPlan, store: Store) -> Iterator[Generator]:
             sees=plan.config.sees,
             start=plan.start,
             is_outside=plan.model.kind is SpecKind.DIRECTORY,
-            examples=open_shelf(plan.spec),
+            examples=open_shelf(plan.spec, plan.problem),
         )
     finally:
         model.close()

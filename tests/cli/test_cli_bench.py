@@ -5,12 +5,16 @@ from dataclasses import replace
 
 import pytest
 
+from hotloop.cli.bench import runs_per_seat
 from hotloop.cli.main import main
 from hotloop.core.verdict import Status, Tier
 from hotloop.llm.recording import Recording, write_recording
+from hotloop.problems import list_kernelbench
 from hotloop.store.reader import RunReader
+from hotloop.suite.planning import plan_suite
 from hotloop.testing.fakes import FakeVerifier, fake_verdict
 from hotloop.verify.bundle import JudgeError, Verdicts, read_bundle, write_verdicts
+from hotloop.verify.ssh import parse_judge
 
 PROBLEM = """\
 import torch
@@ -258,3 +262,33 @@ def test_a_real_judge_and_a_reference_that_raises(place, capsys):
         assert rows["kernelbench/1/2"]["state"] == "skipped"
         assert rows["kernelbench/1/2"]["reason"].startswith("ProblemError: ")
     assert record["levels"]["1"]["passed"] == 1
+
+
+def test_runs_at_a_time_need_a_judge_here(place, capsys):
+    assert bench("--runs-per-gpu", "2") == 2
+    assert "--runs-per-gpu: no kernel is judged here" in capsys.readouterr().err
+    assert not (place / "s").exists() or not (place / "s" / "suite.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "given", "expected"),
+    [
+        ("builtin", "cuda", None, 1), ("dir:answers", "cuda", None, 3),
+        ("dir:answers", "cpu", None, 1), ("dir:answers", "cpu", 2, 2), ("builtin", "cuda", 4, 4),
+    ],
+)  # fmt: skip
+def test_more_runs_than_one_by_default_where_a_gpu_would_wait_for_models(
+    place, model, device, given, expected
+):
+    options = {"judge": "bundle", "device": device, "model": model, "data": place / "data"}
+    plan = plan_suite(list_kernelbench(place / "data"), place / "s", options)
+    here = parse_judge("local")
+    jobs = [replace(job, plan=replace(job.plan, judge=here)) for job in plan.jobs]
+    assert runs_per_seat(replace(plan, jobs=tuple(jobs)), given) == expected
+
+
+def test_the_record_says_what_was_shared(place, capsys):
+    assert bench("--json", "--shared-budget") == 4
+    record, _ = table(capsys)
+    assert record["granted_s"] == {}
+    assert record["use"]["seats"] == {}

@@ -115,3 +115,16 @@ def test_the_time_of_day_does_not_matter(monkeypatch, jump_s):
         monkeypatch.setattr(time, "time", lambda: real() + jump_s)
         assert 0 <= gauge.spent_s() < 60
     assert 0 <= store.spent_s() < 60
+
+
+def test_pauses_that_overlap_are_taken_off_once(clock):
+    with running(MemoryStore(), clock) as gauge:
+        work(gauge, clock, 10)
+        with gauge.paused():
+            clock.advance(5.0)
+            with gauge.paused():
+                clock.advance(5.0)
+            clock.advance(5.0)
+            assert gauge.spent_s() == 10
+        work(gauge, clock, 3)
+        assert gauge.spent_s() == 13

@@ -40,6 +40,8 @@ class Made:
     """Of each attempt, the last one repeated; None in it: unknown. None: no note was written."""
     usd: float | None = 0.5
     source: str = KERNEL
+    problem: str = "# x\n"
+    options: dict = field(default_factory=dict)
     checks: tuple = ("conduct",)
     final_tier: Tier = Tier.FINAL
     action: str = "draft"
@@ -69,12 +71,13 @@ def write_run(folder, made, name):
     problem = Problem(
         name=name,
         kind=ProblemKind.KERNELBENCH,
-        source="# x\n",
+        source=made.problem,
         policy=Policy(precision=made.precision),
     )
     with SqliteStore(folder) as store:
         spec = make_spec(problem, device=made.device)
-        store.begin(replace(spec, generator=made.generator), problem)
+        spec = replace(spec, generator=made.generator, options={**spec.options, **made.options})
+        store.begin(spec, problem)
         if made.is_loaded:
             store.note("setup", {"info": to_json(_info(problem, made)), "setup_s": 1.0})
         if made.ideas is not None:

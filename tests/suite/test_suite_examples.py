@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from suite_figure_runs import KERNEL, Made, write_run
+from suite_figure_runs import KERNEL, Made, measured, write_run
 
 from hotloop.core.graph import Arg, Graph, Node
 from hotloop.core.problem import ProblemInfo
 from hotloop.core.verdict import Status, Tier
 from hotloop.retrieval.kinship import distance, leading, likeness, operators
 from hotloop.retrieval.shelf import EXAMPLES, HELD_OUT, MAX_CHARS, Shelf, open_shelf
-from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import JOURNAL_FILE, SqliteStore
 from hotloop.testing.fakes import make_problem, make_spec
 
@@ -36,17 +35,22 @@ CONV_RELU = ("input", "parameter", "aten.conv2d.default", "relu")
 MINE = info("input", "parameter", "aten.conv2d.default", "relu", "mul")
 
 
+PROBLEM = make_problem()
+
+
 @pytest.fixture
 def spec():
-    return replace(make_spec(make_problem()), language="triton")
+    return replace(make_spec(PROBLEM), language="triton")
 
 
 def made(folder, name, *ops, outcomes=(1.0,), **fields):
-    write_run(folder / name, Made(outcomes=outcomes, info={"graph": graph(*ops)}, **fields), name)
+    source = f"def {name.replace('-', '_')}(): pass\n"
+    made = Made(outcomes=outcomes, info={"graph": graph(*ops)}, problem=source, **fields)
+    write_run(folder / name, made, name)
 
 
 def found(folder, spec, shown=frozenset(), about=MINE):
-    example = Shelf([folder], spec).find(about, shown)
+    example = Shelf([folder], spec, PROBLEM).find(about, shown)
     return None if example is None else example.problem.name
 
 
@@ -84,37 +88,61 @@ def test_what_is_no_example(tmp_path, spec, ops, outcomes, fields):
 
 def test_a_problem_never_sees_itself_nor_another_language(tmp_path, spec):
     made(tmp_path, "other", *CONV_RELU)
-    with RunReader(tmp_path / "other") as reader:
-        own = replace(spec, problem_id=reader.problem().id)
-    assert found(tmp_path, own) is None
+    assert found(tmp_path, replace(spec, problem_name="other")) is None
     assert found(tmp_path, replace(spec, language="cuda")) is None
     assert found(tmp_path, spec) == "other"
 
 
-@pytest.mark.parametrize("mine", [True, False])
-@pytest.mark.parametrize("theirs", [True, False])
-def test_nothing_crosses_a_held_out_split(tmp_path, spec, mine, theirs):
+def test_the_same_program_with_other_constants_is_the_same_problem(tmp_path, spec):
+    mine = make_problem("mine", "N = 4\n\ndef f(x):\n    return x + N\n")
+    write_run(tmp_path / "a", Made(outcomes=(1.0,), info={"graph": MINE.graph},
+                                   problem="N = 8\ndef f(x): return x + N\n"), "a")  # fmt: skip
+    assert Shelf([tmp_path], spec, mine).find(MINE, frozenset()) is None
+    assert found(tmp_path, spec) == "a"
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "is_shown"),
+    [
+        ((), (), True),
+        (("other",), (), False),  # it is held out here: a run made before the split, say
+        ((PROBLEM.name,), (), False),
+        ((PROBLEM.name, "other"), (), True),
+        ((), ("other",), False),  # held out where it was found
+        ((), (PROBLEM.name,), False),
+        ((), (PROBLEM.name, "other"), True),
+        ((PROBLEM.name,), ("other",), False),
+        (("another",), ("another",), True),
+    ],
+)
+def test_nothing_crosses_a_held_out_split(tmp_path, spec, mine, theirs, is_shown):
+    options = {HELD_OUT: list(theirs)} if theirs else {}
+    made(tmp_path, "other", *CONV_RELU, options=options)
+    asking = replace(spec, options={HELD_OUT: list(mine)} if mine else {})
+    assert found(tmp_path, asking) == ("other" if is_shown else None)
+
+
+def test_a_journal_of_another_version_is_passed_over(tmp_path, spec):
     made(tmp_path, "other", *CONV_RELU)
-    with SqliteStore(tmp_path / "apart") as store, RunReader(tmp_path / "other") as reader:
-        options = {HELD_OUT: True} if theirs else {}
-        problem = replace(reader.problem(), name="apart", source="# y\n")
-        asked = replace(reader.spec(), problem_id=problem.id, options=options)
-        store.begin(asked, problem)
-        store.note("setup", dict(reader.notes("setup")[0]))
-        attempt = reader.attempts()[0]
-        candidate = reader.candidate(attempt.candidate_id)
-        store.propose(replace(attempt, verdict=None, objective=None, finished_s=None), candidate)
-        store.conclude(attempt)
-    asking = replace(spec, options={HELD_OUT: True} if mine else {})
-    seen = found(tmp_path / "apart", asking)
-    assert seen == ("apart" if mine == theirs else None)
+    with SqliteStore(tmp_path / "other") as store:
+        info = dict(store.notes("setup")[0]["info"], from_the_future=1)
+        store.note("setup", {"info": info, "setup_s": 1.0})
+    assert found(tmp_path, spec) is None
+
+
+def test_a_final_ratio_that_is_not_claimed_is_not_told(tmp_path, spec):
+    unclaimed = measured(1.0, is_final=False)
+    made(tmp_path, "other", *CONV_RELU, finals={1: unclaimed})
+    example = Shelf([tmp_path], spec, PROBLEM).find(MINE, frozenset())
+    assert (example.tier, example.speedup) == (Tier.FINAL, None)
 
 
 def test_of_equally_alike_ones_that_of_the_nearer_size_and_intensity(tmp_path, spec):
     for name, io_bytes, flops, ms in (("far", 4 << 20, None, 0.5), ("near", 8, None, 1.0),
                                       ("dense", 8, 8e6, 0.4)):  # fmt: skip
         fields = {"graph": graph(*CONV_RELU), "io_bytes": io_bytes, "flops": flops}
-        write_run(tmp_path / name, Made(outcomes=(ms,), info=fields), name)
+        source = f"def {name}(): pass\n"
+        write_run(tmp_path / name, Made(outcomes=(ms,), info=fields, problem=source), name)
     assert found(tmp_path, spec) == "near"
     assert distance(MINE, MINE) == 0.0
     assert distance(replace(MINE, io_bytes=4 << 10), MINE) == 10.0
@@ -136,7 +164,7 @@ def test_a_depthwise_convolution_is_a_class_of_its_own():
 
 def test_what_was_shown_is_not_shown_again(tmp_path, spec):
     made(tmp_path, "other", *CONV_RELU)
-    example = Shelf([tmp_path], spec).find(MINE, frozenset())
+    example = Shelf([tmp_path], spec, PROBLEM).find(MINE, frozenset())
     assert example.tier is Tier.FAST
     assert example.speedup == ("compile", 2.0)
     assert example.mark == f"other {example.candidate.id}"
@@ -155,9 +183,9 @@ def test_a_run_that_cannot_be_read_is_passed_over_and_one_that_goes_on_is_read_a
 def test_runs_of_a_suite_are_found(tmp_path, spec):
     made(tmp_path / "suite" / "runs", "1-1", *CONV_RELU)
     assert found(tmp_path / "suite", spec) == "1-1"
-    assert open_shelf(spec) is None
+    assert open_shelf(spec, PROBLEM) is None
     asking = replace(spec, options={EXAMPLES: [str(tmp_path / "suite")]})
-    assert open_shelf(asking).find(MINE, frozenset()) is not None
+    assert open_shelf(asking, PROBLEM).find(MINE, frozenset()) is not None
 
 
 def test_likeness_counts_operators_and_the_leading_one_decides():

@@ -52,7 +52,7 @@ class Searches:
         self.on_run = lambda plan, stop: None
         self._mutex = threading.Lock()
 
-    def __call__(self, plan, *, listen, stop):
+    def __call__(self, plan, *, listen, stop, turns=None):
         number = plan.problem.name.rpartition("/")[2]
         with self._mutex:
             self.seen.append((number, plan.gpu))
@@ -243,13 +243,15 @@ def test_the_default_folder_is_the_same_for_the_same_suite(data):
     assert len(others) == 4
 
 
-def test_runs_of_held_out_problems_say_so_and_make_it_another_suite(data):
+def test_held_out_problems_and_examples_make_it_another_suite(data, tmp_path):
     entries = list_kernelbench(data)
-    given = {"device": "cpu", "data": data}
+    given = {"device": "cpu", "data": data, "model": f"dir:{tmp_path}"}
     plain = plan_suite(entries, None, given)
     split = plan_suite(entries, None, given, held_out={"kernelbench/1/2"})
-    said = {job.member.number: job.plan.spec.options.get("held_out") for job in split.jobs}
-    assert said == {1: None, 2: True, 3: None, 4: None, 5: None}
+    taught = plan_suite(entries, None, {**given, "examples": [tmp_path]})
+    said = {tuple(job.plan.spec.options.get("held_out", ())) for job in split.jobs}
+    assert said == {("kernelbench/1/2",)}
     assert split.record.options["held_out"] == ["kernelbench/1/2"]
-    assert "held_out" not in plain.record.options
-    assert split.folder != plain.folder
+    assert taught.record.options["examples"] == [str(tmp_path)]
+    assert not {"held_out", "examples"} & set(plain.record.options)
+    assert len({plain.folder, split.folder, taught.folder}) == 3

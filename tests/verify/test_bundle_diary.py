@@ -45,9 +45,14 @@ def test_the_wait_for_a_compiler_is_idleness_once(clock):
 
 def test_what_ends_in_an_error_was_work_and_no_verdict(clock):
     diary = Diary(clock)
-    with pytest.raises(ValueError, match="lost"), diary.service(), diary.work():
-        clock.advance(2.0)
-        raise ValueError("lost")
+
+    def lose():
+        with diary.service(), diary.work():
+            clock.advance(2.0)
+            raise ValueError("lost")
+
+    with pytest.raises(ValueError, match="lost"):
+        lose()
     assert (diary.use.worked_s, diary.use.idle_s, diary.use.verdicts) == (2.0, 0.0, 0)
 
 

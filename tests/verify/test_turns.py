@@ -146,9 +146,21 @@ def test_time_is_work_idleness_or_nobodys(turns):
 def test_what_waits_no_more_is_not_waited_for(turns):
     (guest,) = guests(turns, 1)
     turns.ready(guest, "never verified")
+    turns.ready(guest, "taken over")
+    turns.not_ready(guest, "taken over")
     turns.leave(guest)
     turns._clock.advance(7.0)
     assert turns.use().idle_s == 0.0
+
+
+@pytest.mark.parametrize(("is_over", "idle_s"), [(False, 7.0), (True, 0.0)])
+def test_a_candidate_waits_until_it_has_its_verdict(turns, is_over, idle_s):
+    (guest,) = guests(turns, 1)
+    turns.ready(guest, "a")
+    if is_over:
+        turns.not_ready(guest, "a")
+    turns._clock.advance(7.0)
+    assert turns.use().idle_s == idle_s
 
 
 def shared(*io_bytes, load_s=5.0):

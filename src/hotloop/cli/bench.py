@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated
+from typing import TypedDict
 
 import typer
 
-from hotloop.cli import bench_figures, bench_text, options
+from hotloop.cli import bench_figures, bench_options, bench_sharing, bench_text, options
 from hotloop.cli.judge import seats
 from hotloop.cli.output import Output
 from hotloop.cli.stopping import LoudStop
@@ -23,34 +22,37 @@ from hotloop.suite.runner import SuiteOptions, problems_of, run_suite, standings
 from hotloop.suite.selection import select
 from hotloop.suite.standing import WAITING, Standing, State
 from hotloop.verify.bundle import Verdicts, read_verdicts
+from hotloop.verify.gpu_memory import gpu_memory_bytes
 
 MACHINE_FAULT = 3
+MODEL_RUNS_PER_GPU = 3
+"""A model takes half a minute to minutes for what a GPU verifies in two seconds, so one run leaves
+it idle for most of the time. More runs need a core for each compiler and memory for each judge."""
 _LINE_CHARACTERS = 300
 
 
+class Places(TypedDict):
+    """Fields of `SuiteOptions`."""
+
+    seats: tuple[str | None, ...]
+    runs_per_seat: int
+    memory_bytes: dict[str | None, int]
+
+
 def bench(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="kernelbench.")],
-    levels: Annotated[
-        str | None, typer.Option(help="Levels of the data set. [default: 1,2]")
-    ] = None,
-    problems: Annotated[
-        str | None,
-        typer.Option(help="Numbers in each level (1-20,33), or 1/19,2/40. [default: all]"),
-    ] = None,
-    gpus: Annotated[
-        str | None, typer.Option(help="How many GPUs (4), or which (0,1). [default: all]")
-    ] = None,
-    retry_skipped: Annotated[
-        bool, typer.Option("--retry-skipped", help="Try problems again that could not be loaded.")
-    ] = False,
+    suite: bench_options.SuiteName,
+    levels: bench_options.Levels = None,
+    problems: bench_options.Problems = None,
+    gpus: bench_options.Gpus = None,
+    runs_per_gpu: bench_options.RunsPerGpu = None,
+    shared_budget: bench_options.SharedBudget = False,
+    retry_skipped: bench_options.RetrySkipped = False,
     model: options.Model = None,
     start: options.Start = None,
     language: options.Language = None,
     device: options.Device = "auto",
     judge: options.Judge = None,
-    budget: Annotated[
-        str | None, typer.Option(help="Wall clock of each problem: 45s, 15m. [default: 15m]")
-    ] = None,
+    budget: bench_options.ProblemBudget = None,
     max_candidates: options.MaxCandidates = None,
     max_calls: options.MaxCalls = None,
     max_tokens: options.MaxTokens = None,
@@ -60,20 +62,13 @@ def bench(
     strategy: options.Strategy = None,
     sees: options.Sees = None,
     examples: options.Examples = None,
-    held_out: Annotated[
-        str | None,
-        typer.Option(
-            help="Problems, named as above: no example crosses between them and the others."
-        ),
-    ] = None,
+    held_out: bench_options.HeldOut = None,
     seed: options.Seed = None,
     parallel: options.Parallel = None,
     min_isolation: options.MinIsolation = None,
     no_wait: options.NoWait = False,
     verdicts: options.Verdicts = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The suite's folder; an existing suite goes on.")
-    ] = None,
+    out: bench_options.Out = None,
     json: options.Json = False,
 ) -> None:
     """Search for a faster kernel for each problem of SUITE; limits are those of one problem."""
@@ -90,10 +85,17 @@ def bench(
     }  # fmt: skip
     entries = select(list_kernelbench(data), levels, problems)
     apart = _held_out(entries, held_out)
+    if out is not None and out in (examples or ()):
+        out.mkdir(parents=True, exist_ok=True)  # a new suite's own kernels are its examples
     plan = plan_suite(entries, out, given, held_out=apart)
     check_suite(plan.folder, plan.record)
     found = None if verdicts is None else read_verdicts(verdicts)
-    chosen = SuiteOptions(seats=_seats(plan, gpus), verdicts=found, retry_skipped=retry_skipped)
+    chosen = SuiteOptions(
+        **_places(plan, gpus, runs_per_gpu),
+        shared_budget=shared_budget,
+        verdicts=found,
+        retry_skipped=retry_skipped,
+    )
     raise typer.Exit(_run(plan, chosen, Output(as_json=json)))
 
 
@@ -107,17 +109,21 @@ def _run(plan: SuitePlan, chosen: SuiteOptions, output: Output) -> int:
     def tell(job: Job, line: str) -> None:
         output.say(f"{job.member.name}: {plain(line, limit=_LINE_CHARACTERS)}")
 
-    for line in bench_text.opening(plan, chosen.seats):
+    for line in bench_text.opening(plan, chosen):
         output.say(line)
     if chosen.verdicts is not None and not _is_ours(plan, chosen.verdicts):
         output.say("--verdicts: the file holds nothing for the problems of this suite")
     stop = LoudStop()
     with interrupts(stop), Suite(plan.folder, plan.record) as suite:
         fatal = run_suite(suite, plan, chosen, tell=tell, stop=stop)
-        rows = standings(suite)
+        rows, stored = standings(suite), suite.record
     found = bench_figures.figures(plan, rows)
-    text = [bench_figures.tables(plan, rows, found), bench_text.closing(plan, rows)]
-    record = bench_text.record(plan, rows) | {"figures": found}
+    text = [
+        bench_figures.tables(plan, rows, found),
+        bench_text.closing(plan, rows),
+        bench_sharing.closing(plan, stored),
+    ]
+    record = bench_text.record(plan, rows) | bench_sharing.record(stored) | {"figures": found}
     output.result(record, "\n".join(part for part in text if part))
     if fatal is not None:
         raise fatal
@@ -132,6 +138,32 @@ def exit_code(rows: Sequence[Standing]) -> int:
     if State.OPEN in states:
         return 1
     return Pending.exit_code if states & WAITING else 0
+
+
+def _places(plan: SuitePlan, gpus: str | None, runs_per_gpu: int | None) -> Places:
+    """Return where runs work and how many at a time."""
+    where, runs = _seats(plan, gpus), runs_per_seat(plan, runs_per_gpu)
+    has_neighbours = runs > 1 and where[0] is not None
+    memory = gpu_memory_bytes(where) if has_neighbours else {}
+    return {"seats": where, "runs_per_seat": runs, "memory_bytes": memory}
+
+
+def runs_per_seat(plan: SuitePlan, given: int | None) -> int:
+    """Return how many runs work on each GPU at a time.
+
+    Raises:
+        ConfigError: it was given, and no judge is here.
+    """
+    search = plan.jobs[0].plan
+    if not search.judge.is_local:
+        if given is not None:
+            raise ConfigError(
+                f"--runs-per-gpu: no kernel is judged here with --judge {search.judge}; drop it"
+            )
+        return 1
+    has_model = search.config.model is not None
+    is_default_many = has_model and search.spec.device == "cuda"
+    return given or (MODEL_RUNS_PER_GPU if is_default_many else 1)
 
 
 def _held_out(entries: Sequence[KernelBenchEntry], given: str | None) -> frozenset[str]:

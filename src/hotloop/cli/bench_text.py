@@ -10,23 +10,35 @@ from hotloop.cli.summary import BUILTIN_NOTICE
 from hotloop.core.units import format_ms
 from hotloop.suite.folder import SUITE_FILE
 from hotloop.suite.planning import SuitePlan
+from hotloop.suite.runner import SuiteOptions
 from hotloop.suite.standing import WAITING, Standing, State
 
 REASON_CHARACTERS = 90
 _HEADINGS = ("problem", "state", "best", "time", "speed-up", "calls")
 
 
-def opening(plan: SuitePlan, seats: Sequence[str | None]) -> list[str]:
+def opening(plan: SuitePlan, chosen: SuiteOptions) -> list[str]:
     """Return the lines that say what is about to happen."""
     search = plan.jobs[0].plan
     lines = [BUILTIN_NOTICE] if search.config.model is None else []
     if search.config.model is not None:
         lines.append(f"generator: {search.config.model} writes {search.config.language}")
+    seats, runs = chosen.seats, chosen.runs_per_seat
     where = f"{len(seats)} GPU(s)" if seats[0] is not None else str(search.spec.device)
+    if runs > 1:
+        where += (
+            f", {runs} runs at a time on each" if len(seats) > 1 else f", {runs} runs at a time"
+        )
     if not search.judge.is_local:
         where = f"judge {search.judge}"
     earlier = " (going on with it)" if (plan.folder / SUITE_FILE).exists() else ""
     lines.append(f"suite: {len(plan.record.problems)} problem(s), {where}")
+    share_s = search.spec.budget.wall_s
+    if chosen.shared_budget and share_s is not None:
+        lines.append(
+            f"shared budget: {share_s:g} s a problem first; what is left over goes to those with "
+            "the most to gain"
+        )
     lines.append(f"suite folder: {plan.folder}{earlier}")
     return lines
 

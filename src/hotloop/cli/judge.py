@@ -11,6 +11,7 @@ import typer
 from hotloop import api
 from hotloop.cli import options
 from hotloop.cli.output import Output
+from hotloop.cli.use_text import use_lines, use_record
 from hotloop.cli.wording import plain
 from hotloop.core.units import parse_duration_s
 from hotloop.errors import ConfigError, Pending
@@ -64,7 +65,8 @@ def judge(
     judged = judge_bundle(
         wanted, target, chosen, lambda line: output.say(plain(line, limit=_LINE_CHARACTERS))
     )
-    output.result(_record(judged, target), _closing(judged, target))
+    text = "\n".join([*use_lines(judged.use, device=where), _closing(judged, target)])
+    output.result(_record(judged, target), text)
     raise typer.Exit(Pending.exit_code if judged.pending else 0)
 
 
@@ -118,6 +120,7 @@ def _record(judged: Judged, target: Path) -> dict[str, object]:
         "pending": judged.pending,
         "statuses": {status: statuses.count(status) for status in sorted(set(statuses))},
         "errors": list(judged.verdicts.errors),
+        "use": use_record(judged.use),
     }
 
 

@@ -157,7 +157,7 @@ def of_run(reader: RunReader) -> NextPrompt:
         language=spec.language,
         sees=str(spec.options.get("sees", "memory")),
         start=_start(reader, attempts),
-        examples=open_shelf(spec),
+        examples=open_shelf(spec, reader.problem()),
     )
     waiting = [a for a in attempts if a.verdict is None and a.candidate_id is None]
     called = next((a for a in waiting if a.action not in FREE_ACTIONS), None)

@@ -16,7 +16,7 @@ from hotloop.engine.elsewhere import MAX_REFUSALS, is_judged_elsewhere, is_refus
 from hotloop.engine.judging import judge
 from hotloop.engine.result import ranked, stored_finals
 from hotloop.engine.session import Session
-from hotloop.errors import Pending
+from hotloop.errors import Pending, TurnGivenUp
 
 MAX_FINALS = 3
 """Candidates of one ranking that may reach the final tier."""
@@ -52,6 +52,8 @@ def run_final_tier(session: Session) -> Pending | None:
         except Pending as exc:
             awaited[attempt.candidate_id] = exc
             continue
+        except TurnGivenUp:
+            break
         session.reporter.final(attempt, verdict)
         finals[attempt.candidate_id] = verdict
     tries = 1 if any(verdict.passed for verdict in finals.values()) else MAX_REFUSALS

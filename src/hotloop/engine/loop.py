@@ -24,7 +24,8 @@ from hotloop.engine.result import RunResult, StopReason, collect, stored_result
 from hotloop.engine.search import fast_tier
 from hotloop.engine.session import Parts, Session
 from hotloop.engine.stop import StopFlag
-from hotloop.errors import HotloopError, Pending, StoreError, WorkerDied
+from hotloop.engine.turns import pause_by, waited_s
+from hotloop.errors import HotloopError, Pending, StoreError, TurnGivenUp, WorkerDied
 
 SLOW_FRAC = 0.5
 """A verification that takes this much of the whole budget is named where the run stops."""
@@ -64,7 +65,9 @@ def run_search(
     except Pending as exc:
         waiting = Ending(reason=StopReason.WAITING, detail=str(exc), waiting=exc.waiting)
         return _end(parts, spec, reporter, waiting)
-    reporter.setup(info, clock() - began_s)
+    except TurnGivenUp:
+        return _end(parts, spec, reporter, Ending(reason=StopReason.INTERRUPTED))
+    reporter.setup(info, max(0.0, clock() - began_s - waited_s(parts.verifier)))
     meter = Meter(spec.budget, parts.store, clock=clock, has_final=spec.device != "cpu")
     session = Session(
         parts=parts,
@@ -76,6 +79,7 @@ def run_search(
         clock=clock,
         stop=stop or StopFlag(),
     )
+    pause_by(parts.verifier, meter.paused)
     with meter:
         ending = _run(session)
     if ending.reason is StopReason.WALL:

@@ -222,7 +222,7 @@ class Pipeline:
     def _submit(self, attempt: Attempt, candidate: Candidate, *, was_called_for: bool) -> None:
         build = None
         is_queued = any(queued.candidate.id == candidate.id for queued in self._queue)
-        if not is_queued and self._outcomes.known(candidate.id) is None:
+        if not is_queued and self._outcomes.known(candidate) is None:
             self._session.reporter.tell("building", attempt=attempt)
             build = self._lanes.submit(candidate)
         place = len(self._queue)

@@ -72,8 +72,12 @@ class RunResult:
 
 
 def ranked(attempts: Sequence[Attempt]) -> list[Attempt]:
-    """Return the attempts that can be ranked, best first, one for each candidate."""
+    """Return the attempts that can be ranked, best first, one for each candidate.
+
+    One that took another candidate's verdict over is not ranked beside it.
+    """
     passed = [a for a in attempts if a.objective is not None and a.candidate_id is not None]
+    passed = [a for a in passed if a.verdict is None or a.verdict.candidate_id == a.candidate_id]
     passed.sort(key=lambda a: (a.objective, a.id))
     first: dict[str | None, Attempt] = {}
     for attempt in passed:

@@ -1,9 +1,10 @@
 """RunClock: the wall seconds that a run has spent, over all its sessions.
 
 What is spent is written to the store every few seconds, so it survives a crash. The clock can be
-stopped while nobody but somebody outside has anything to do, and it does not count the time in
-which the process itself was stopped (SIGSTOP, a frozen container; a sleeping machine stops the
-monotonic clock anyway). It never reads the time of day, so nobody who sets that changes a budget.
+stopped while nobody but somebody outside has anything to do, or another run has its turn on the GPU
+that both use, and it does not count the time in which the process itself was stopped (SIGSTOP, a
+frozen container; a sleeping machine stops the monotonic clock anyway). It never reads the time of
+day, so nobody who sets that changes a budget.
 What may start in the time that is left is the meter's to say.
 """
 
@@ -55,6 +56,7 @@ class RunClock:
         self._pulse = pulse
         self._last_pulse_s = pulse()
         self._pause_began_s: float | None = None
+        self._pauses = 0
         self._saved_s = store.spent_s() - self._earlier_s
         self._mutex = threading.RLock()
         self._ended = threading.Event()
@@ -86,17 +88,21 @@ class RunClock:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the clock inside the block; not to be nested."""
+        """Stop the clock inside the block, from any thread; blocks may overlap."""
         with self._mutex:
             self._notice_suspension()
-            self._pause_began_s = self._clock()
+            if self._pause_began_s is None:
+                self._pause_began_s = self._clock()
+            self._pauses += 1
         try:
             yield
         finally:
             with self._mutex:
                 self._notice_suspension()
-                self._paused_s += self._clock() - self._pause_began_s
-                self._pause_began_s = None
+                self._pauses -= 1
+                if not self._pauses:
+                    self._paused_s += self._clock() - self._pause_began_s
+                    self._pause_began_s = None
 
     def save(self) -> None:
         """Write what was spent since the last time.

@@ -20,7 +20,8 @@ from hotloop.engine.outcomes import Outcomes
 from hotloop.engine.pipeline import Pipeline, Queued
 from hotloop.engine.result import StopReason
 from hotloop.engine.session import Session
-from hotloop.errors import Pending
+from hotloop.engine.turns import needs_no_turn
+from hotloop.errors import Pending, TurnGivenUp
 
 LAST_WORDS_S = 1.0
 """How long a cancelled call may take to say what it cost."""
@@ -102,13 +103,14 @@ class _Search:
     def _verify(self, queued: Queued) -> None:
         """Conclude the attempt, or leave it where it is when something else comes first."""
         session = self._session
-        verdict = self._outcomes.known(queued.candidate.id)
+        verdict = self._outcomes.known(queued.candidate)
         if verdict is None:
             state = await_build(session, queued.build, until=self._desk.watch)
             if state is BuildState.UNDER_WAY or session.why_stop() is not None:
                 return  # a call has ended, the wait used up the budget, or the user stopped it
             self._judge(queued)
             return
+        needs_no_turn(session.parts.verifier, queued.candidate)
         self._conclude(queued, verdict)
 
     def _ask_elsewhere(self) -> None:
@@ -118,7 +120,7 @@ class _Search:
             began_s = clock()
             if self._session.stop.draining:
                 return
-            verdict = self._outcomes.known(queued.candidate.id)
+            verdict = self._outcomes.known(queued.candidate)
             if verdict is None:
                 self._judge(queued, may_retry=False)
             else:
@@ -141,6 +143,8 @@ class _Search:
                 return
             self._detail = str(exc)
             self._pipeline.park(queued, exc.waiting)
+        except TurnGivenUp:
+            return  # the user stopped the run: the attempt stays open
         else:
             self._conclude(queued, verdict)
 

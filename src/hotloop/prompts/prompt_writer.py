@@ -31,9 +31,6 @@ DIFF_LINES = 250
 """A kernel longer than this may be changed by a diff. Shorter ones are written out whole: that
 costs little, and a diff can fail to fit."""
 _DIFF_FAILED = frozenset({"diff_failed", "diff_without_parent"})
-WITH_EXAMPLE = frozenset({"first", "regenerate"})
-"""Templates that show a verified kernel of another problem: those that ask for a new design. To
-mend or to improve a kernel, its own verdict says more."""
 IDEAS_ATTEMPT = 0
 """The attempt in the key of the call for ideas; proposals count from 1."""
 
@@ -101,12 +98,11 @@ class PromptWriter:
         parent = proposal.parents[0] if proposal.parents else None
         if idea is None and parent is not None and self._wording.sees is not Sees.NOTHING:
             idea = recall.idea(parent)
-        example = self._example(info)
-        made = self._prompt(self._task(info), proposal, recall, idea, example)
+        made, example = self._prompt(self._task(info), proposal, recall, idea)
         prompt = _message(made.text)
         asked = self._asked_with(prompt, template=made.template, digest=made.template_digest)
         asked = replace(asked, move=made.move, idea=idea if made.template == "first" else None)
-        if example is not None and made.template in WITH_EXAMPLE:
+        if example is not None:
             asked = replace(asked, example=example.mark)
         return RenderedPrompt(prompt=prompt, asked=asked)
 
@@ -127,31 +123,37 @@ class PromptWriter:
         return None if subject is None else self._store.candidate(str(subject.candidate_id))
 
     def _prompt(
-        self,
-        task: Task,
-        proposal: Proposal,
-        recall: Recall,
-        idea: str | None,
-        example: Example | None,
-    ) -> render.Prompt:
+        self, task: Task, proposal: Proposal, recall: Recall, idea: str | None
+    ) -> tuple[render.Prompt, Example | None]:
+        """Return a prompt and the example in it.
+
+        Only a prompt for a new design shows one: to mend or to improve a kernel, its own verdict
+        says more.
+        """
         sees = self._wording.sees
         if sees is Sees.NOTHING:
-            return render.first_prompt(task, idea=idea, example=example)
+            example = self._example(task.info)
+            return render.first_prompt(task, idea=idea, example=example), example
         parent = proposal.parents[0] if proposal.parents else None
         lapse = recall.lapse(parent) if parent is not None else None
         subject = recall.subject(parent) if parent is not None else None
         if subject is None:
             lapse = lapse if sees >= Sees.EXECUTION else None
             memory = self._shown_memory(recall, task.info)
-            return render.first_prompt(task, idea=idea, memory=memory, lapse=lapse, example=example)
-        context = replace(self._context(task, subject, recall), lapse=lapse, example=example)
+            example = self._example(task.info)
+            return (
+                render.first_prompt(task, idea=idea, memory=memory, lapse=lapse, example=example),
+                example,
+            )
+        context = replace(self._context(task, subject, recall), lapse=lapse)
         context = replace(context, wants_diff=_may_be_diff(context))
         if sees is Sees.CODE:  # which template it is would tell the verdict
-            return render.repair_prompt(task, context)
+            return render.repair_prompt(task, context), None
         if proposal.action == Action.REGENERATE:
-            return render.regenerate_prompt(task, context)
+            example = self._example(task.info)
+            return render.regenerate_prompt(task, replace(context, example=example)), example
         passed = context.judged.verdict.passed
-        return (render.optimise_prompt if passed else render.repair_prompt)(task, context)
+        return (render.optimise_prompt if passed else render.repair_prompt)(task, context), None
 
     def _context(self, task: Task, subject: Attempt, recall: Recall) -> Context:
         assert subject.verdict is not None  # noqa: S101  a subject has its verdict

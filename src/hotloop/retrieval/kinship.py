@@ -66,7 +66,9 @@ def _operator(node: Node, shapes: Mapping[str, tuple[int, ...]]) -> str:
     if node.op != "opaque":
         return node.op
     name = str(node.attrs.get("target", "")).removeprefix("aten.").split(".")[0]
-    operands = [shapes[arg.node] for arg in node.args if arg.node in shapes]
+    operands = [
+        shapes[arg.node] for arg in node.args if arg.node is not None and arg.node in shapes
+    ]
     if name.startswith("conv") and len(operands) > 1 and len(operands[1]) > 2:
         image, weight = operands[:2]  # (N, C, ...) and (C, 1, ...) where each filter sees a channel
         if weight[1] == 1 and weight[0] == image[1] > 1:

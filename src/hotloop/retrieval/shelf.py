@@ -1,11 +1,13 @@
 """Shelf: the best verified kernel of each run in some folders, and which of them fits a problem.
 
 Journals are read only, also those of runs that go on; one that cannot be read is passed over. A
-problem never sees kernels of itself, and never any from across a held-out split.
+problem never sees kernels of itself, whatever its sizes or policy, and never any from across a
+held-out split: neither that of its own run nor that of the run where a kernel was found.
 """
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from hotloop.core.attempt import RunSpec
-from hotloop.core.problem import ProblemInfo
+from hotloop.core.problem import Problem, ProblemInfo
+from hotloop.core.python_source import Unparsable, parse_python
 from hotloop.core.record import from_json
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.errors import HotloopError
@@ -33,7 +36,9 @@ EXAMPLES = "examples"
 DISTANCE_STEP = 2.0
 """Problems within a factor of four of each other count as equally far from a third."""
 HELD_OUT = "held_out"
-"""Option of a run's spec: on which side of a split its problem is."""
+"""Option of a run's spec: names of the problems that its suite holds out."""
+FOREIGN = (ValueError, KeyError, TypeError)
+"""What reading a record raises that another version wrote."""
 _KEPT_RUNS = 1024
 
 Stamp = tuple[tuple[int, int], ...]
@@ -49,21 +54,26 @@ class _Shelved:
     found: Counter[str]
     """The operators of its problem."""
     language: str
-    is_held_out: bool
+    held_out: frozenset[str]
+    """Names of the problems that its run's suite holds out."""
+    program: str
+    """Its problem's source without constants."""
 
 
 class Shelf:
     """Implements `prompts.example.Examples` with the journals of other runs."""
 
-    def __init__(self, folders: Sequence[Path], spec: RunSpec) -> None:
+    def __init__(self, folders: Sequence[Path], spec: RunSpec, problem: Problem) -> None:
         """Look at no journal yet.
 
         Args:
             folders: runs, suites, or folders of runs; one that is missing has none.
             spec: the run that examples are for.
+            problem: its problem.
         """
         self._folders = tuple(folders)
         self._spec = spec
+        self._program = _program(problem.source)
 
     def find(self, info: ProblemInfo, shown: frozenset[str]) -> Example | None:
         """Return the most alike kernel. See `prompts.example.Examples`.
@@ -91,22 +101,37 @@ class Shelf:
         return min(fitting, key=lambda pair: pair[0])[1] if fitting else None
 
     def _may_show(self, shelved: _Shelved) -> bool:
-        is_held_out = bool(self._spec.options.get(HELD_OUT))
-        return (
-            shelved.example.problem.id != self._spec.problem_id
-            and shelved.language == self._spec.language
-            and shelved.is_held_out == is_held_out
-        )
+        mine, theirs = self._spec.problem_name, shelved.example.problem.name
+        is_mine = mine == theirs or shelved.program == self._program
+        splits = (_held_out(self._spec), shelved.held_out)
+        is_across = any((mine in split) != (theirs in split) for split in splits)
+        return shelved.language == self._spec.language and not is_mine and not is_across
 
     def _kernels(self) -> list[_Shelved]:
         found = [_read(folder, _stamp(folder)) for folder in _run_folders(self._folders)]
         return [shelved for shelved in found if shelved is not None]
 
 
-def open_shelf(spec: RunSpec) -> Shelf | None:
+def open_shelf(spec: RunSpec, problem: Problem) -> Shelf | None:
     """Return the shelf that a run asked for; None where it asked for no examples."""
     folders = spec.options.get(EXAMPLES)
-    return Shelf([Path(folder) for folder in folders], spec) if folders else None
+    return Shelf([Path(folder) for folder in folders], spec, problem) if folders else None
+
+
+def _held_out(spec: RunSpec) -> frozenset[str]:
+    return frozenset(spec.options.get(HELD_OUT) or ())
+
+
+def _program(source: str) -> str:
+    """Return what a problem computes whatever its constants: the dump of its tree without them."""
+    try:
+        tree = parse_python(source)
+    except (Unparsable, SyntaxError):
+        return source
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            node.value = None
+    return ast.dump(tree)
 
 
 def _run_folders(folders: Sequence[Path]) -> list[Path]:
@@ -147,13 +172,11 @@ def _read(folder: Path, stamp: Stamp) -> _Shelved | None:
             info = from_json(ProblemInfo, setups[-1]["info"])
             candidate = reader.candidate(best.candidate_id)
             spec, problem = reader.spec(), reader.problem()
-    except HotloopError:
+    except (HotloopError, *FOREIGN):
         return None
     if sum(len(source.text) for source in candidate.sources) > MAX_CHARS:
         return None
-    performance, found = best.performance, operators(info)
-    speedups = performance.speedup if performance is not None else {}
-    slowest = min(speedups.items(), key=lambda item: item[1]) if speedups else None
+    found, slowest = operators(info), _speedup(best)
     if slowest is not None and slowest[1] < MIN_SPEEDUP:
         return None
     return _Shelved(
@@ -167,7 +190,8 @@ def _read(folder: Path, stamp: Stamp) -> _Shelved | None:
         info=info,
         found=found,
         language=spec.language,
-        is_held_out=bool(spec.options.get(HELD_OUT)),
+        held_out=_held_out(spec),
+        program=_program(problem.source),
     )
 
 
@@ -180,6 +204,16 @@ def _best(reader: RunReader) -> Verdict | None:
         fast = [a.verdict for a in reader.attempts() if a.verdict is not None]
         passed = [v for v in fast if v.passed and v.candidate_id not in refused]
     return min(passed, key=_latency_ms, default=None)
+
+
+def _speedup(verdict: Verdict) -> tuple[str, float] | None:
+    """Return the fastest baseline's name and ratio: of a final verdict, what it claims."""
+    performance = verdict.performance
+    if performance is None:
+        return None
+    is_claimed = performance.speedup_ci if verdict.tier is Tier.FINAL else performance.speedup
+    ratios = {n: ratio for n, ratio in performance.speedup.items() if n in is_claimed}
+    return min(ratios.items(), key=lambda item: item[1]) if ratios else None
 
 
 def _latency_ms(verdict: Verdict) -> float:

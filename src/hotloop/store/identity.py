@@ -1,8 +1,8 @@
 """Whether a stored run is the one that was asked for.
 
 A run goes on only with the same problem, generator, strategy, device, language, seed, model, view
-of the model, starting kernel and side of a held-out split: anything else would mix two searches in one journal. The budget
-may change between sessions.
+of the model, starting kernel, examples and held-out problems: anything else would mix two searches
+in one journal. The budget may change between sessions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hotloop.errors import ForeignRun
 from hotloop.store.leases import KINDS
 
 _FIXED = ("device", "generator", "strategy", "language", "seed")
-_FIXED_OPTIONS = ("model", "sees", "start", "held_out")
+_FIXED_OPTIONS = ("model", "sees", "start", "examples", "held_out")
 
 RESERVED_KINDS = KINDS | {"begun", "continued", "proposed", "concluded", "spent"}
 """Event kinds that the journal writes itself; a note of such a kind is refused."""

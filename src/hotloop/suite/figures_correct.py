@@ -15,8 +15,15 @@ from hotloop.suite.figures_rows import RunRow
 def fast_tier_attempts(row: RunRow) -> list[Attempt]:
     """Return the attempts that passed the fast tier and did not fail the final one, by id."""
     refuted = {name for name, final in row.finals.items() if not final.passed}
-    passed = [a for a in row.attempts if a.verdict is not None and a.verdict.passed]
-    return [a for a in passed if a.candidate_id not in refuted]
+    found = []
+    for attempt in row.attempts:
+        verdict = attempt.verdict
+        if verdict is None or not verdict.passed:
+            continue
+        # The verdict may be another candidate's, of the same program: so is its final one.
+        if not refuted & {attempt.candidate_id, verdict.candidate_id}:
+            found.append(attempt)
+    return found
 
 
 def confirmed_attempts(row: RunRow) -> list[Attempt]:

@@ -23,6 +23,7 @@ from hotloop.store.blobs import sync
 from hotloop.store.failure import store_errors
 from hotloop.store.lock import LOCK_FILE, FolderLock
 from hotloop.store.sqlite import JOURNAL_FILE
+from hotloop.verify.seat_use import SeatUse
 
 SUITE_FILE = "suite.json"
 RUNS_FOLDER = "runs"
@@ -63,6 +64,15 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """Wall clock that a problem got beyond its share, from what others left over."""
+
+    wall_s: float
+    slices: int
+    """In so many grants."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteRecord:
     """What `suite.json` holds."""
 
@@ -76,6 +86,10 @@ class SuiteRecord:
     """Each run's budget as it was last asked for; may change between two calls."""
     troubles: Mapping[str, Trouble] = field(default_factory=dict)
     """By the problem's name."""
+    grants: Mapping[str, Granted] = field(default_factory=dict)
+    """By the problem's name; written before the time is spent."""
+    use: Mapping[str, SeatUse] = field(default_factory=dict)
+    """What each GPU did, over all sessions, by its name; `cpu` where there is none."""
 
 
 class Suite:
@@ -98,6 +112,7 @@ class Suite:
         try:
             stored = check_suite(folder, asked)  # as it is now that nobody else writes it
             self.record = asked if stored is None else replace(stored, limits=asked.limits)
+            self._earlier_use = self.record.use
             if self.record != stored:
                 self._write(self.record)
         except BaseException:
@@ -130,9 +145,33 @@ class Suite:
             troubles = {n: t for n, t in self.record.troubles.items() if n != name}
             if trouble is not None:
                 troubles[name] = trouble
-            fresh = replace(self.record, troubles=troubles)
-            self._write(fresh)
-            self.record = fresh
+            self._change(troubles=troubles)
+
+    def grant(self, name: str, granted: Granted) -> None:
+        """Write down what a problem may spend beyond its share, before it does.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        with self._mutex:
+            self._change(grants={**self.record.grants, name: granted})
+
+    def note_use(self, use: Mapping[str, SeatUse]) -> None:
+        """Write down what each GPU did so far in this session.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        with self._mutex:
+            earlier = self._earlier_use
+            self._change(
+                use={**earlier, **{n: earlier.get(n, SeatUse()) + u for n, u in use.items()}}
+            )
+
+    def _change(self, **fields: Any) -> None:
+        fresh = replace(self.record, **fields)
+        self._write(fresh)
+        self.record = fresh
 
     def _write(self, record: SuiteRecord) -> None:
         text = json.dumps(to_json(record), indent=1, sort_keys=True) + "\n"

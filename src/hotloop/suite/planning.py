@@ -17,7 +17,7 @@ from hotloop.problems import KernelBenchEntry
 from hotloop.problems.classify import parse_python
 from hotloop.problems.constants import Constant
 from hotloop.problems.settings import check_settings
-from hotloop.retrieval.shelf import HELD_OUT
+from hotloop.retrieval.shelf import EXAMPLES, HELD_OUT
 from hotloop.search_options import SearchOptions
 from hotloop.suite.folder import Member, SuiteRecord, Trouble
 
@@ -25,6 +25,8 @@ KERNELBENCH = "kernelbench"
 MESSAGE_CHARACTERS = 2000
 _FIXED = ("device", "generator", "strategy", "language", "seed")
 _FIXED_OPTIONS = ("model", "sees", "start")
+_WHERE_GIVEN = (EXAMPLES, HELD_OUT)
+"""Options that stand in the record only where they were given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +74,9 @@ def plan_suite(
     plans, refused, first = _plans(entries, settings, options)
     if not plans:
         raise first or ConfigError("expected at least one problem, got none")
-    plans = {n: _on_side(plan, is_held_out=n in held_out) for n, plan in plans.items()}
+    plans = {n: _holding_out(plan, held_out) for n, plan in plans.items()}
     any_plan = next(iter(plans.values()))
     identity = _identity(any_plan, settings)
-    if held_out:
-        identity[HELD_OUT] = sorted(held_out)
     record = SuiteRecord(
         suite=KERNELBENCH,
         problems=tuple(members.values()),
@@ -132,11 +132,21 @@ def _with_problem(plan: SearchPlan, problem: Problem) -> SearchPlan:
     return replace(plan, problem=problem, argument=problem.name, spec=spec)
 
 
-def _on_side(plan: SearchPlan, *, is_held_out: bool) -> SearchPlan:
-    """Return a plan that says on which side of a held-out split its problem is."""
-    if not is_held_out:
+def _holding_out(plan: SearchPlan, names: Collection[str]) -> SearchPlan:
+    """Return a plan that knows which problems of its suite are held out."""
+    if not names:
         return plan
-    return replace(plan, spec=replace(plan.spec, options={**plan.spec.options, HELD_OUT: True}))
+    options = {**plan.spec.options, HELD_OUT: sorted(names)}
+    return replace(plan, spec=replace(plan.spec, options=options))
+
+
+def with_wall(job: Job, wall_s: float) -> Job:
+    """Return a job whose run may spend so many seconds; its other limits stay."""
+    plan = job.plan
+    config = plan.config.model_copy(update={"budget_s": wall_s})
+    budget = replace(plan.spec.budget, wall_s=wall_s)
+    spec = replace(plan.spec, budget=budget)
+    return replace(job, plan=replace(plan, config=config, spec=spec))
 
 
 def trouble_of(error: Exception) -> Trouble:
@@ -165,7 +175,9 @@ def _identity(plan: SearchPlan, settings: Mapping[str, Constant]) -> dict[str, A
     """Return what makes it another suite when it changes: what fixes a run, see `RunSpec`."""
     spec = plan.spec
     fixed = {name: getattr(spec, name) for name in _FIXED}
-    return fixed | {n: spec.options.get(n) for n in _FIXED_OPTIONS} | {"settings": dict(settings)}
+    found = fixed | {n: spec.options.get(n) for n in _FIXED_OPTIONS}
+    found |= {n: spec.options[n] for n in _WHERE_GIVEN if n in spec.options}
+    return found | {"settings": dict(settings)}
 
 
 def _at(plan: SearchPlan, folder: Path, member: Member) -> SearchPlan:

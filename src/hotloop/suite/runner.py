@@ -1,5 +1,6 @@
-"""Runs the problems of a suite: one run at a time on each GPU, one thread a GPU.
+"""Runs the problems of a suite: one or more runs at a time on each GPU, each in a thread.
 
+Runs that share a GPU take turns on it (`verify/turns.py`), so that it works while a model thinks.
 What goes wrong with one problem is written down and the others go on. What would go wrong with
 every further problem (a key that is not accepted, a disk that is full) ends the suite.
 """
@@ -9,8 +10,9 @@ from __future__ import annotations
 import queue
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from hotloop import api
 from hotloop.core.event import Event, Listener
@@ -26,10 +28,13 @@ from hotloop.errors import (
 from hotloop.plan import SearchPlan
 from hotloop.store.sqlite import SqliteStore
 from hotloop.suite.folder import Suite
-from hotloop.suite.planning import Job, SuitePlan, trouble_of
+from hotloop.suite.leftovers import Leftovers
+from hotloop.suite.planning import Job, SuitePlan, trouble_of, with_wall
+from hotloop.suite.sharing import had_their_share
 from hotloop.suite.standing import Standing, is_finished, read_standing
 from hotloop.verify.bundle import Verdicts
 from hotloop.verify.outside import take_in
+from hotloop.verify.turns import Turns
 
 LAST_WORDS_S = 10.0
 """For the other GPUs' runs, once the user has asked to stop at once; then they are cut off, which
@@ -45,8 +50,13 @@ class SuiteOptions:
     """How a suite is run."""
 
     seats: Sequence[str | None]
-    """One run at a time on each: a GPU as `CUDA_VISIBLE_DEVICES` takes it, or None for a judge
-    that needs none here."""
+    """GPUs as `CUDA_VISIBLE_DEVICES` takes them, or None for a judge that needs none here."""
+    runs_per_seat: int = 1
+    """Runs at a time on each; one of their judges at a time works there."""
+    memory_bytes: Mapping[str | None, int] = field(default_factory=dict)
+    """Of each GPU for which it is known."""
+    shared_budget: bool = False
+    """Whether time that problems leave over goes to others."""
     verdicts: Verdicts | None = None
     """What the judge elsewhere answered, for all runs."""
     retry_skipped: bool = False
@@ -65,18 +75,22 @@ def run_suite(
     """
     for name, trouble in plan.refused.items():
         suite.note(name, trouble)
-    desk = _Desk(suite, options, tell, stop)
-    desk.put(plan.jobs)
-    others = [
-        threading.Thread(target=desk.serve, args=(seat,), daemon=True, name=f"suite-{seat}")
-        for seat in options.seats[1:]
-    ]
-    for thread in others:
-        thread.start()
-    desk.serve(options.seats[0])
-    for thread in others:
-        thread.join(LAST_WORDS_S if stop.now else None)
+    desk = _Desk(suite, plan, options, tell=tell, stop=stop)
+    desk.work(_Shares(_granted(plan.jobs, suite) if options.shared_budget else plan.jobs))
+    if options.shared_budget and not desk.is_over() and had_their_share(rows := standings(suite)):
+        desk.work(Leftovers(suite, plan.jobs, rows, is_over=desk.is_over))
     return desk.fatal
+
+
+def _granted(jobs: Iterable[Job], suite: Suite) -> list[Job]:
+    """Return the jobs with what they were granted in earlier sessions."""
+    found = []
+    for job in jobs:
+        granted, wall_s = suite.record.grants.get(job.member.name), job.plan.spec.budget.wall_s
+        if granted is not None and wall_s is not None:
+            job = with_wall(job, wall_s + granted.wall_s)
+        found.append(job)
+    return found
 
 
 def standings(suite: Suite) -> list[Standing]:
@@ -88,32 +102,94 @@ def standings(suite: Suite) -> list[Standing]:
     ]
 
 
-class _Desk:
-    """Hands out the jobs and takes what came of them."""
+class _Jobs(Protocol):
+    """Where jobs come from; thread-safe."""
 
-    def __init__(self, suite: Suite, options: SuiteOptions, tell: Tell, stop: StopFlag) -> None:
-        self._suite, self._options, self._tell, self._stop = suite, options, tell, stop
+    def take(self) -> Job | None:
+        """Return the next one; None when none will come."""
+
+    def done(self, job: Job) -> None:
+        """Take note that nobody runs it any more."""
+
+
+class _Shares:
+    """Each problem once."""
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
         self._jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
-        self.fatal: HotloopError | None = None
-
-    def put(self, jobs: Iterable[Job]) -> None:
         for job in jobs:
             self._jobs.put(job)
 
-    def serve(self, seat: str | None) -> None:
-        """Run jobs on one GPU until there are none, or the GPU is lost."""
-        while self.fatal is None and not self._stop.draining:
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                is_lost = self._run(job, seat)
-            except StoreError as exc:  # of the suite's own file
-                self.fatal = exc
-                return
-            if is_lost:
-                return
+    def take(self) -> Job | None:
+        try:
+            return self._jobs.get_nowait()
+        except queue.Empty:
+            return None
+
+    def done(self, job: Job) -> None:
+        """Do nothing: its time is up."""
+
+
+class _Desk:
+    """Hands out the jobs and takes what came of them."""
+
+    def __init__(
+        self, suite: Suite, plan: SuitePlan, options: SuiteOptions, *, tell: Tell, stop: StopFlag
+    ) -> None:
+        self._suite, self._options, self._tell, self._stop = suite, options, tell, stop
+        self._device = plan.jobs[0].plan.spec.device
+        is_here = plan.jobs[0].plan.judge.is_local
+        memory = options.memory_bytes
+        self._turns = {
+            seat: Turns(memory_bytes=memory.get(seat)) for seat in options.seats if is_here
+        }
+        self._lost: set[str | None] = set()
+        self.fatal: HotloopError | None = None
+
+    def is_over(self) -> bool:
+        """Whether nothing more is to be begun."""
+        return self.fatal is not None or self._stop.draining
+
+    def work(self, jobs: _Jobs) -> None:
+        """Run jobs until none is left; the calling thread runs some of them itself."""
+        options = self._options
+        first, *others = [seat for _ in range(options.runs_per_seat) for seat in options.seats]
+        threads = [
+            threading.Thread(
+                target=self._serve, args=(seat, jobs), daemon=True, name=f"suite-{seat}"
+            )
+            for seat in others
+        ]
+        for thread in threads:
+            thread.start()
+        self._serve(first, jobs)
+        for thread in threads:
+            thread.join(LAST_WORDS_S if self._stop.now else None)
+        self._note_use()
+
+    def _serve(self, seat: str | None, jobs: _Jobs) -> None:
+        """Run one job after the other on a GPU until there are none, or the GPU is lost."""
+        try:
+            while not self.is_over() and seat not in self._lost:
+                job = jobs.take()
+                if job is None:
+                    return
+                try:
+                    if self._run(job, seat):
+                        self._lost.add(seat)
+                finally:
+                    jobs.done(job)
+                self._note_use()
+        except StoreError as exc:  # of the suite's own file
+            self.fatal = exc
+
+    def _note_use(self) -> None:
+        found = {seat or self._device: turns.use() for seat, turns in self._turns.items()}
+        try:
+            if found and self.fatal is None:
+                self._suite.note_use(found)
+        except StoreError as exc:
+            self.fatal = exc
 
     def _run(self, job: Job, seat: str | None) -> bool:
         """Run one job; return whether its GPU is lost."""
@@ -141,7 +217,9 @@ class _Desk:
         verdicts = self._options.verdicts
         if verdicts is not None and plan.problem.id in problems_of(verdicts):
             self._take_in(job, plan, verdicts)
-        self._options.search(plan, listen=self._listener(job), stop=self._stop)
+        self._options.search(
+            plan, listen=self._listener(job), stop=self._stop, turns=self._turns.get(seat)
+        )
         self._tell(job, read_standing(plan.folder, job.member, None).state.value)
 
     def _take_in(self, job: Job, plan: SearchPlan, verdicts: Verdicts) -> None:

@@ -26,8 +26,7 @@ from hotloop.errors import ConfigError, ProblemError
 
 VERSION = 3
 OLDEST = 1
-"""Version 2 did not know `short`. Version 1 knew neither `asked` nor `wants_counters`, nor the tier of an error."""
-
+"""Version 2 did not know `short`; version 1 not `asked`, `wants_counters`, the tier of an error."""
 _BUNDLE = "hotloop_bundle"
 _VERDICTS = "hotloop_verdicts"
 _KINDS = {
@@ -58,8 +57,7 @@ class Item:
     not judge it."""
     wants_counters: bool = True
     """False where the run's prompts never show any."""
-    short: bool = False
-    """Whether the final tier is to be the short one."""
+    short: bool = False  # whether the final tier is to be the short one
 
     def __post_init__(self) -> None:
         if (self.candidate is None) != (self.tier is None):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.verdict import Verdict
 from hotloop.errors import HotloopError
 from hotloop.verify.bundle import Bundle, Item, JudgeError, Key, Verdicts, write_verdicts
+from hotloop.verify.seat_use import SeatUse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +23,8 @@ class Judged:
     """Different ones in the bundle; loads count where nothing else is asked of a problem."""
     answered: int
     """Those with a verdict, an info, or the reason why the problem cannot be loaded."""
+    use: Mapping[str, SeatUse] = field(default_factory=dict)
+    """What each GPU did, by its name; `cpu` where there is none."""
 
     @property
     def pending(self) -> int:

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,8 +22,10 @@ from hotloop.core.verdict import Tier, Verdict
 from hotloop.errors import ConfigError, HotloopError, InfraError, ProblemError
 from hotloop.verify.bundle import Bundle, Item
 from hotloop.verify.bundle_board import Board, Judged
+from hotloop.verify.bundle_diary import Diary
 from hotloop.verify.bundle_plan import Group, Plan
 from hotloop.verify.local import LocalVerifier
+from hotloop.verify.seat_use import SeatUse
 
 WRITE_S = 3.0
 """At most so much work is lost when the process is killed."""
@@ -68,7 +70,8 @@ def judge_bundle(
     """
     if options.device == "cpu" and any(item.tier is Tier.FINAL for item in bundle.items):
         raise ConfigError("the bundle asks for the final tier: it times kernels and needs a GPU")
-    end = None if options.budget_s is None else time.monotonic() + options.budget_s
+    began = time.monotonic()
+    end = None if options.budget_s is None else began + options.budget_s
     board = Board(out)
     board.write()  # a path that cannot be written shows before any work
     plan = Plan(
@@ -93,7 +96,15 @@ def judge_bundle(
             seat.stop()
         _join(threads, WRITE_S)
         board.write()
-    return board.judged(bundle)
+    return replace(board.judged(bundle), use=_use_of(seats, time.monotonic() - began))
+
+
+def _use_of(seats: Sequence[Seat], wall_s: float) -> dict[str, SeatUse]:
+    found: dict[str, SeatUse] = {}
+    for seat in seats:
+        use = replace(seat.diary.use, wall_s=wall_s)
+        found[seat.key] = found.get(seat.key, SeatUse()) + use
+    return found
 
 
 def _join(threads: Sequence[threading.Thread], seconds: float) -> None:
@@ -122,6 +133,9 @@ class Seat:
         self._gpu = gpu
         self._lanes = lanes
         self._name = options.device if gpu is None else f"GPU {gpu}"
+        self.key = gpu or options.device
+        """What it is called in the record of its use."""
+        self.diary = Diary()
         self._tell = tell
         self._is_stopped = False
         self._has_problem = False
@@ -139,7 +153,8 @@ class Seat:
                 is_loaded = self._load(group)
                 try:
                     if is_loaded:
-                        self._serve(group)
+                        with self.diary.service():
+                            self._serve(group)
                 finally:
                     self._plan.leave(group, is_loaded=is_loaded)
             why = f"{MAX_FAILED_GROUPS} problems in a row could not be loaded on it"
@@ -156,7 +171,8 @@ class Seat:
     def _load(self, group: Group) -> bool:
         problem, began = group.problem, time.monotonic()
         try:
-            info = self._twice(lambda: self._verifier.load(problem))
+            with self.diary.work():
+                info = self._twice(lambda: self._verifier.load(problem))
         except HotloopError as exc:
             if not self._is_stopped:
                 self._load_failed(group, exc)
@@ -205,15 +221,17 @@ class Seat:
         began = time.monotonic()
         what = f"{problem.name} {candidate.id} {tier.value}"
         try:
-            verdict = self._twice(
-                lambda: self._verify(group, candidate, tier, item.profile_below_ms)
-            )
+            with self.diary.work():
+                verdict = self._twice(
+                    lambda: self._verify(group, candidate, tier, item.profile_below_ms)
+                )
         except HotloopError as exc:
             if not self._is_stopped:
                 self._board.failed(problem, item, exc)
                 self._say(what, f"not judged: {type(exc).__name__}: {exc}", began)
             return
         self._plan.took(tier, time.monotonic() - began)
+        self.diary.judged(verdict)
         self._board.judged_one(verdict)
         self._say(what, verdict.status.value, began)
 

@@ -82,18 +82,12 @@ class Verification:
             if self._session.device == "cpu" and self._candidate.language == "cuda":
                 raise needs_gpu("CUDA C++ needs a GPU; verify it on one")
             self._gpu_start = time.monotonic()
-            rest_clock()  # the verification before may have timed something here
             return self._judge(tier)
         except Failed as failed:
             if self._session.device == "cuda" and failed.status in _MAY_BE_THE_DEVICE:
                 confirm_device()
-            return self._verdict(
-                tier,
-                failed.status,
-                failed.stage,
-                failed.evidence.message,
-                evidence=failed.evidence,
-            )
+            found = failed.evidence
+            return self._verdict(tier, failed.status, failed.stage, found.message, evidence=found)
 
     def _compile(self) -> None:
         start = time.monotonic()
@@ -104,6 +98,7 @@ class Verification:
             raise self._build.failure
 
     def _judge(self, tier: Tier) -> Verdict:
+        rest_clock()
         if tier is not Tier.FINAL:
             return self._climb(self._session.nominal, tier)
         self._session.forget_large_cases()
