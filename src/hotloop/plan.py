@@ -28,7 +28,7 @@ from hotloop.plan_checks import (
     check_strategy,
     find_language,
 )
-from hotloop.problems import load_problem_spec
+from hotloop.problems import load_problem_spec, pin_data
 from hotloop.retrieval.shelf import EXAMPLES
 from hotloop.search_options import ProblemOptions, SearchOptions
 from hotloop.store.sqlite import check_folder
@@ -123,6 +123,7 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
         DeviceLost: `cuda` was asked for and there is no GPU.
         SandboxUnavailable: this machine cannot give the isolation asked for.
     """
+    options = {**options, "data": pin_data(options.get("data"))}
     judge = parse_judge(options.get("judge") or "local")
     device = _device(options.get("device") or "auto", judge)
     found = find_problem(problem, device, options)

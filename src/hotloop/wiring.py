@@ -62,7 +62,7 @@ def open_verifier(plan: SearchPlan, store: Store) -> Verifier:
         else:
             verifier = SshVerifier(plan.judge, plan.spec.device, log_path=log_path, **options)
     verifier.known_audit = stored_audit(store.notes("setup"))
-    verifier.short_final = plan.spec.budget.is_short
+    verifier.short_final = plan.spec.has_short_final
     return verifier
 
 

@@ -10,7 +10,7 @@ from hotloop.errors import AuthError, ConfigError, DeviceLost, ProblemError, Wor
 from hotloop.problems import list_kernelbench
 from hotloop.store.sqlite import SqliteStore
 from hotloop.suite.folder import Suite, read_suite
-from hotloop.suite.planning import plan_suite
+from hotloop.suite.planning import SuiteExtras, plan_suite
 from hotloop.suite.runner import SuiteOptions, run_suite, standings
 from hotloop.suite.standing import State
 
@@ -247,7 +247,7 @@ def test_held_out_problems_and_examples_make_it_another_suite(data, tmp_path):
     entries = list_kernelbench(data)
     given = {"device": "cpu", "data": data, "model": f"dir:{tmp_path}"}
     plain = plan_suite(entries, None, given)
-    split = plan_suite(entries, None, given, held_out={"kernelbench/1/2"})
+    split = plan_suite(entries, None, given, SuiteExtras(held_out=frozenset({"kernelbench/1/2"})))
     taught = plan_suite(entries, None, {**given, "examples": [tmp_path]})
     said = {tuple(job.plan.spec.options.get("held_out", ())) for job in split.jobs}
     assert said == {("kernelbench/1/2",)}
@@ -255,3 +255,12 @@ def test_held_out_problems_and_examples_make_it_another_suite(data, tmp_path):
     assert taught.record.options["examples"] == [str(tmp_path)]
     assert not {"held_out", "examples"} & set(plain.record.options)
     assert len({plain.folder, split.folder, taught.folder}) == 3
+
+
+def test_the_final_tier_of_a_suite_is_the_short_one_unless_the_full_one_is_asked_for(data):
+    entries, given = list_kernelbench(data), {"device": "cpu", "data": data}
+    plain = plan_suite(entries, None, given)
+    full = plan_suite(entries, None, given, SuiteExtras(short_final=False))
+    assert {job.plan.spec.has_short_final for job in plain.jobs} == {True}
+    assert {job.plan.spec.has_short_final for job in full.jobs} == {False}
+    assert full.folder == plain.folder, "how it ends does not make it another search"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TypedDict
 
 import typer
@@ -14,10 +15,10 @@ from hotloop.cli.stopping import LoudStop
 from hotloop.cli.wording import plain
 from hotloop.engine import interrupts
 from hotloop.errors import ConfigError, Pending
-from hotloop.problems import KernelBenchEntry, list_kernelbench
+from hotloop.problems import KernelBenchEntry, list_kernelbench, pin_data
 from hotloop.search_options import SearchOptions
 from hotloop.suite.folder import Suite, check_suite
-from hotloop.suite.planning import KERNELBENCH, Job, SuitePlan, plan_suite
+from hotloop.suite.planning import KERNELBENCH, Job, SuiteExtras, SuitePlan, plan_suite
 from hotloop.suite.runner import SuiteOptions, problems_of, run_suite, standings
 from hotloop.suite.selection import select
 from hotloop.suite.standing import WAITING, Standing, State
@@ -63,6 +64,7 @@ def bench(
     sees: options.Sees = None,
     examples: options.Examples = None,
     held_out: bench_options.HeldOut = None,
+    full_final: bench_options.FullFinal = False,
     seed: options.Seed = None,
     parallel: options.Parallel = None,
     min_isolation: options.MinIsolation = None,
@@ -79,15 +81,13 @@ def bench(
         "model": model, "start": start, "language": language, "device": device, "judge": judge,
         "budget": budget, "max_candidates": max_candidates, "max_calls": max_calls,
         "max_tokens": max_tokens, "max_usd": max_usd, "settings": options.settings_of(set_),
-        "data": data, "strategy": strategy, "sees": sees, "seed": seed, "parallel": parallel,
-        "examples": examples,
-        "min_isolation": min_isolation, "no_wait": no_wait, "verdicts": verdicts,
+        "data": pin_data(data), "strategy": strategy, "sees": sees, "seed": seed,
+        "parallel": parallel, "examples": examples, "min_isolation": min_isolation,
+        "no_wait": no_wait, "verdicts": verdicts,
     }  # fmt: skip
-    entries = select(list_kernelbench(data), levels, problems)
-    apart = _held_out(entries, held_out)
-    if out is not None and out in (examples or ()):
-        out.mkdir(parents=True, exist_ok=True)  # a new suite's own kernels are its examples
-    plan = plan_suite(entries, out, given, held_out=apart)
+    entries = select(list_kernelbench(given["data"]), levels, problems)
+    extra = SuiteExtras(held_out=_held_out(entries, held_out), short_final=not full_final)
+    plan = plan_suite(entries, _made(out, examples), given, extra)
     check_suite(plan.folder, plan.record)
     found = None if verdicts is None else read_verdicts(verdicts)
     chosen = SuiteOptions(
@@ -164,6 +164,13 @@ def runs_per_seat(plan: SuitePlan, given: int | None) -> int:
     has_model = search.config.model is not None
     is_default_many = has_model and search.spec.device == "cuda"
     return given or (MODEL_RUNS_PER_GPU if is_default_many else 1)
+
+
+def _made(out: Path | None, examples: Sequence[Path] | None) -> Path | None:
+    """Return the suite's folder, which is there when its own kernels are to be its examples."""
+    if out is not None and out in (examples or ()):
+        out.mkdir(parents=True, exist_ok=True)
+    return out
 
 
 def _held_out(entries: Sequence[KernelBenchEntry], given: str | None) -> frozenset[str]:

@@ -42,4 +42,11 @@ HeldOut = Annotated[
     str | None,
     typer.Option(help="Problems, named as above: no example crosses between them and the others."),
 ]
+FullFinal = Annotated[
+    bool,
+    typer.Option(
+        "--full-final",
+        help="The full final tier: with sanitizers, other shapes and twice the rounds.",
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="The suite's folder; an existing suite goes on.")]

@@ -10,6 +10,7 @@ from hotloop.problems.kernelbench import (
     is_kernelbench_name,
     list_kernelbench,
     load_kernelbench,
+    pin_data,
 )
 from hotloop.problems.settings import parse_settings
 from hotloop.problems.small_sizes import count_elements, suggest_small_sizes
@@ -22,6 +23,7 @@ __all__ = [
     "is_kernelbench_name",
     "list_kernelbench",
     "load_kernelbench",
+    "pin_data",
     "load_problem_spec",
     "parse_settings",
     "suggest_small_sizes",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from hotloop.core.problem import Policy, Problem, ProblemKind
 from hotloop.errors import ConfigError
 from hotloop.problems.classify import read_text
-from hotloop.problems.hub import is_hub, read_hub
+from hotloop.problems.hub import is_hub, pinned, read_hub
 
 POLICY = Policy(precision="as_shipped", library_calls="anchored", shape_scope="nominal")
 """Judged as the file runs in eager PyTorch, at the problem's own sizes: the field's practice."""
@@ -73,6 +73,15 @@ def load_kernelbench(name: str, data: str | Path | None) -> KernelBenchEntry:
     raise ConfigError(f"{name}: the data set {data} has no such problem; {found}")
 
 
+def pin_data(data: str | Path | None) -> str | Path | None:
+    """Return a data set of the hub with its revision as a commit, any other as it is.
+
+    Raises:
+        ConfigError: the hub's data set cannot be found.
+    """
+    return pinned(str(data)) if is_hub(data) else data
+
+
 def list_kernelbench(data: str | Path | None) -> tuple[KernelBenchEntry, ...]:
     """Return all problems of the data set at `data`, by level and number.
 
@@ -85,16 +94,19 @@ def list_kernelbench(data: str | Path | None) -> tuple[KernelBenchEntry, ...]:
             "like level1/19_ReLU.py, or hub:ScalingIntelligence/KernelBench"
         )
     if is_hub(data):
-        return tuple(sorted(_entry(row, f"--data {data}") for row in read_hub(str(data))))
+        return _some(sorted(_entry(row, f"--data {data}") for row in read_hub(str(data))), data)
     path = Path(data)
     if path.is_dir() and (path / "kernelbench.jsonl").is_file():
         path /= "kernelbench.jsonl"
     if not path.exists():
         raise ConfigError(f"--data {path}: there is no such file or folder")
-    entries = sorted(_read_folder(path) if path.is_dir() else _read_jsonl(path))
+    return _some(sorted(_read_folder(path) if path.is_dir() else _read_jsonl(path)), path)
+
+
+def _some(entries: Sequence[KernelBenchEntry], data: str | Path) -> tuple[KernelBenchEntry, ...]:
     if not entries:
         raise ConfigError(
-            f"--data {path}: expected KernelBench problems (a .jsonl file, or files like "
+            f"--data {data}: expected KernelBench problems (a .jsonl file, or files like "
             "level1/19_ReLU.py), found none"
         )
     return tuple(entries)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hotloop.core.attempt import SHORT_FINAL
 from hotloop.core.problem import Problem
 from hotloop.core.record import digest, to_json
 from hotloop.errors import ConfigError, ProblemError
@@ -49,12 +50,21 @@ class SuitePlan:
     fit it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteExtras:
+    """What concerns all runs of a suite and is no option of a single one."""
+
+    held_out: frozenset[str] = frozenset()
+    """Names of problems between which and the others no example may pass."""
+    short_final: bool = True
+    """Whether the final tier is the short one: a suite verifies hundreds of kernels."""
+
+
 def plan_suite(
     entries: Sequence[KernelBenchEntry],
     out: Path | None,
     options: SearchOptions,
-    *,
-    held_out: Collection[str] = (),
+    extra: SuiteExtras | None = None,
 ) -> SuitePlan:
     """Plan the run of each problem.
 
@@ -62,7 +72,7 @@ def plan_suite(
         entries: the problems, at least one.
         out: the suite's folder; None for `runs/kernelbench-HASH`, the same for the same suite.
         options: those of `hotloop.optimize`, for every run; `out` is not among them.
-        held_out: names of problems between which and the others no example may pass.
+        extra: what else concerns all runs.
 
     Raises:
         ConfigError: an option is wrong, or no problem can be run.
@@ -74,7 +84,8 @@ def plan_suite(
     plans, refused, first = _plans(entries, settings, options)
     if not plans:
         raise first or ConfigError("expected at least one problem, got none")
-    plans = {n: _holding_out(plan, held_out) for n, plan in plans.items()}
+    extra = extra or SuiteExtras()
+    plans = {n: _with_extras(plan, extra) for n, plan in plans.items()}
     any_plan = next(iter(plans.values()))
     identity = _identity(any_plan, settings)
     record = SuiteRecord(
@@ -132,11 +143,11 @@ def _with_problem(plan: SearchPlan, problem: Problem) -> SearchPlan:
     return replace(plan, problem=problem, argument=problem.name, spec=spec)
 
 
-def _holding_out(plan: SearchPlan, names: Collection[str]) -> SearchPlan:
-    """Return a plan that knows which problems of its suite are held out."""
-    if not names:
-        return plan
-    options = {**plan.spec.options, HELD_OUT: sorted(names)}
+def _with_extras(plan: SearchPlan, extra: SuiteExtras) -> SearchPlan:
+    """Return a plan whose run knows what concerns all runs of its suite."""
+    options = {**plan.spec.options, SHORT_FINAL: extra.short_final}
+    if extra.held_out:
+        options[HELD_OUT] = sorted(extra.held_out)
     return replace(plan, spec=replace(plan.spec, options=options))
 
 

@@ -222,9 +222,7 @@ class Seat:
         what = f"{problem.name} {candidate.id} {tier.value}"
         try:
             with self.diary.work():
-                verdict = self._twice(
-                    lambda: self._verify(group, candidate, tier, item.profile_below_ms)
-                )
+                verdict = self._twice(lambda: self._verify(group, candidate, item))
         except HotloopError as exc:
             if not self._is_stopped:
                 self._board.failed(problem, item, exc)
@@ -235,9 +233,7 @@ class Seat:
         self._board.judged_one(verdict)
         self._say(what, verdict.status.value, began)
 
-    def _verify(
-        self, group: Group, candidate: Candidate, tier: Tier, profile_below_ms: float
-    ) -> Verdict:
+    def _verify(self, group: Group, candidate: Candidate, item: Item) -> Verdict:
         """Verify; on a fresh judge where the last one was dropped.
 
         Raises:
@@ -249,7 +245,11 @@ class Seat:
             if not self._has_problem:
                 self._verifier.load(group.problem)
                 self._has_problem = True
-            return self._verifier.verify(candidate, tier, profile_below_ms=profile_below_ms)
+            assert item.tier is not None
+            self._verifier.short_final = item.short
+            return self._verifier.verify(
+                candidate, item.tier, profile_below_ms=item.profile_below_ms
+            )
         except ProblemError as exc:
             self._renew()
             raise InfraError(
