@@ -10,6 +10,7 @@ import pytest
 
 from hotloop.cli.main import main
 from hotloop.cli.report import read_page
+from hotloop.cli.report_suite import command_options
 from hotloop.store.sqlite import JOURNAL_FILE
 from hotloop.suite.folder import SUITE_FILE, read_suite
 
@@ -147,3 +148,11 @@ def test_a_run_of_another_shape_is_one_line(place, capsys):
     assert "its journal cannot be read" in line
     assert main(["report", "s"]) == 0, "in a suite it is a row that says so"
     assert "unreadable" in (place / "report.html").read_text()
+
+
+def test_the_line_that_reproduces_names_examples_and_what_is_held_out():
+    options = {"held_out": ["kernelbench/1/2", "kernelbench/2/40"], "examples": ["/runs a"]}
+    words = command_options(options, {})
+    assert words[words.index("--held-out") + 1] == "1/2,2/40"
+    assert words[-2:] == ["--examples", "/runs a"]
+    assert not {"--held-out", "--examples"} & set(command_options({}, {}))

@@ -43,6 +43,14 @@ def test_every_element_is_known_and_closed(tmp_path):
     assert len(ids) == len(set(ids))
 
 
+def test_a_final_time_without_an_interval_stands_beside_no_ratio(tmp_path):
+    unclaimed = Made(outcomes=(1.0,), finals={1: measured(1.0, is_final=True, speedup_ci={})})
+    html, _ = report_of(tmp_path, unclaimed)
+    assert "1.00 ms, ratio not claimed" in html
+    claimed, _ = report_of(tmp_path / "b", Made(outcomes=(1.0,), finals={1: 1.0}))
+    assert "1.00 ms, 2.00x over compile" in claimed
+
+
 def test_foreign_text_is_shown_and_never_run(tmp_path):
     hostile = Made(
         title=f"19_{SCRIPT}", idea=f"idea {SCRIPT}", error=f"error {SCRIPT}",

@@ -32,13 +32,18 @@ JOINED = {
     "by the current stream": WITH + "torch.cuda.current_stream().wait_stream(side)\n",
     "after other work": WITH + "z = x + 1\nlaunch(x, z)\n" + WAIT,
     "two streams": (
-        "other = torch.cuda.Stream()\n"
+        "other = torch.cuda.Stream()\nother.wait_stream(current)\n"
         + WITH
         + WITH.replace("side", "other")
         + WAIT
         + WAIT.replace("side", "other")
     ),
-    "kept by the module": (WITH + WAIT).replace("side", "self.side"),
+    "kept by the module": ("side.wait_stream(current)\n" + WITH + WAIT).replace(
+        "side", "self.side"
+    ),
+    "one of several": ("side.wait_stream(current)\n" + WITH + WAIT).replace("side", "sides[0]"),
+    "a loop inside": WITH + "    for _ in range(2):\n        continue\n" + WAIT,
+    "a function between": WITH + "def g():\n    return 1\n" + WAIT,
     "in a branch": "if x.numel() > 1:\n    with torch.cuda.stream(side):\n        launch(x, y)\n"
     "    current.wait_stream(side)\n",
     "under another name": (WITH + WAIT).replace("torch.cuda.stream", "enter"),
@@ -53,6 +58,20 @@ UNJOINED = {
     "after a return": WITH + "if x.numel() > 9:\n    return y\n" + WAIT,
     "after a return inside": WITH + "    return y\n" + WAIT,
     "the name was given away": WITH + "side = torch.cuda.Stream()\n" + WAIT,
+    "given away inside": WITH + "    side = torch.cuda.Stream()\n" + WAIT,
+    "the module's was given away": (
+        "side.wait_stream(current)\n" + WITH + "side = torch.cuda.Stream()\n" + WAIT
+    ).replace("side", "self.side"),
+    "nobody was waited for": (
+        "other = torch.cuda.Stream()\n" + (WITH + WAIT).replace("side", "other")
+    ),
+    "by itself": WITH + "side.wait_stream(side)\n",
+    "by something else": WITH + "self.other.wait_stream(side)\n",
+    "by what is no longer current": "current = torch.cuda.Stream()\n" + WITH + WAIT,
+    "a stream of the loop": "for s in self.sides:\n    with torch.cuda.stream(s):\n"
+    "        launch(x, y)\ncurrent.wait_stream(side)\n",
+    "by the accelerator": "torch.accelerator.set_stream(side)\nlaunch(x, y)\n" + WAIT,
+    "by its module": "torch.get_device_module('cuda').set_stream(side)\nlaunch(x, y)\n",
     "without a name": "with torch.cuda.stream(torch.cuda.Stream()):\n    launch(x, y)\n",
     "entered as it is": "with side:\n    launch(x, y)\n" + WAIT,
     "entered where it is made": "with torch.cuda.Stream():\n    launch(x, y)\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 
 from hotloop.core.candidate import Candidate
@@ -106,7 +107,7 @@ def _page(row: RunRow, member: Member, state: str, why: str) -> ProblemPage:
         attempts=row.attempts,
         library_anchor=None if row.anchor is None else row.anchor.found,
         beside=beside,
-        show_command=f"hotloop show {row.run.folder}",
+        show_command=shlex.join(["hotloop", "show", str(row.run.folder)]),
     )
 
 

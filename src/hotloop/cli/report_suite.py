@@ -91,7 +91,10 @@ def generator_facts(options: Mapping[str, Any]) -> Iterable[Fact]:
         yield Fact("Generator", f"the model {display.one_line(options.get('model'), limit=300)}")
     words = f"{options.get('strategy')}, writes {options.get('language')}"
     words += f", sees {options['sees']}" if options.get("sees") else ""
+    words += ", shown verified kernels of other problems" if options.get("examples") else ""
     yield Fact("Strategy", display.one_line(f"{words}, seed {options.get('seed')}"))
+    if apart := _short_names(options.get("held_out") or ()):
+        yield Fact("Held out", display.one_line(apart, limit=300))
     yield Fact("Device", display.one_line(options.get("device")))
 
 
@@ -168,6 +171,7 @@ def command_options(options: Mapping[str, Any], limits: Mapping[str, Any]) -> li
         "--model": options.get("model") if is_model else None,
         "--language": options.get("language") if is_model else None,
         "--sees": options.get("sees"),
+        "--held-out": _short_names(options.get("held_out") or ()),
         "--strategy": options.get("strategy"),
         "--device": options.get("device"),
         "--seed": options.get("seed"),
@@ -179,7 +183,13 @@ def command_options(options: Mapping[str, Any], limits: Mapping[str, Any]) -> li
         "--max-usd": budget.max_usd,
         "--parallel": limits.get("parallel"),
     }
-    return [w for name, value in given.items() if value is not None for w in (name, f"{value}")]
+    words = [w for name, value in given.items() if value is not None for w in (name, f"{value}")]
+    return words + [w for folder in options.get("examples") or () for w in ("--examples", folder)]
+
+
+def _short_names(problems: Sequence[str]) -> str | None:
+    """Return problems' names as `--held-out` takes them: `1/2,2/40`; None where there are none."""
+    return ",".join("/".join(name.split("/")[-2:]) for name in problems) or None
 
 
 def _chosen(problems: Sequence[Member]) -> str:

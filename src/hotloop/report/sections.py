@@ -99,6 +99,8 @@ def _result(problem: ProblemPage) -> str:
     if final is None or final.performance is None:
         return ""
     time = display.ms(final.performance.latency_ms)
+    if not final.performance.speedup_ci:
+        return f"{time}, ratio not claimed"
     return f"{time}, {display.least_speedup(final.performance)}"
 
 
