@@ -24,6 +24,7 @@ from hotloop.cli import (
     judge,
     optimize,
     prompt,
+    record,
     report,
     selftest,
     show,
@@ -49,6 +50,7 @@ app.command("show")(show.show)
 app.command("prompt")(prompt.prompt)
 app.command("bench")(bench.bench)
 app.command("report")(report.report)
+app.command("record")(record.record)
 app.command("bundle")(bundle.bundle)
 app.command("judge")(judge.judge)
 app.command("doctor")(doctor.doctor)

@@ -1,13 +1,16 @@
 """Recordings: the calls of runs in one file, to be played again without a model.
 
-JSON lines: a header, then one call a line. A call holds its key, its prompt and either the reply or
-the error that ended it. Verdicts are not recorded: they are made afresh.
+JSON lines, compressed where the file's name ends in `.gz`: a header, then one call a line. A call
+holds its key, its prompt and either the reply or the error that ended it. Verdicts are not in it:
+they are made afresh.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +22,9 @@ from hotloop.errors import ConfigError
 
 FORMAT = "hotloop-recording"
 VERSION = 1
+COMPRESSED = ".gz"
+MAX_BYTES = 1 << 30
+"""A recording that unpacks to more is refused before it fills the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +78,11 @@ def write_recording(path: Path, recording: Recording) -> None:
     }
     temporary = path.with_name(f".{path.name}.tmp{os.getpid()}")
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            for record in (header, *recording.calls):
-                file.write(dumps(record) + "\n")
+        text = "".join(dumps(record) + "\n" for record in (header, *recording.calls))
+        data = text.encode()
+        with open(temporary, "wb") as file:
+            # No time of writing in it: the same calls give the same file.
+            file.write(gzip.compress(data, mtime=0) if path.suffix == COMPRESSED else data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -90,7 +98,9 @@ def read_recording(path: Path) -> Recording:
         ConfigError: it cannot be read, is none, is damaged, or a newer hotloop wrote it.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = _read_text(path).splitlines()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
+        raise ConfigError(f"the recording {path} is damaged: {exc}; get a whole copy") from None
     except OSError as exc:
         raise ConfigError(f"the recording {path} cannot be read: {exc.strerror}") from None
     except UnicodeDecodeError:
@@ -109,6 +119,16 @@ def read_recording(path: Path) -> Recording:
     except ValueError as exc:
         raise ConfigError(f"the recording {path} is damaged: {exc}") from None
     return recording
+
+
+def _read_text(path: Path) -> str:
+    if path.suffix != COMPRESSED:
+        return path.read_text(encoding="utf-8")
+    with gzip.open(path, "rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"the recording {path} unpacks to over {MAX_BYTES >> 20} MiB; split it")
+    return data.decode()
 
 
 def _read_header(path: Path, line: str) -> Mapping[str, Any]:
