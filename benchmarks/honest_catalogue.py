@@ -5,7 +5,7 @@ loading a problem costs more than judging a kernel), the honest rows of `tests/a
 `mutants` unchanged, and what the built-in generator writes for the examples.
 
 Side streams may be used where the text shows that they are joined (docs/decisions/011). A join in
-C++ is refused by its text: that kernel is in the catalogue as `by_design`, and is counted apart. The
+C++ is refused by its text: that kernel is in the catalogue as `by_design`, counted apart. The
 family `one_stream` holds what stands in for side streams: independent work in one grid, launches
 that overlap, C++ that launches on the current stream.
 """

@@ -147,6 +147,24 @@ def test_what_awaits_a_verdict_is_limited():
     assert MAX_PARKED <= len(result.attempts) <= MAX_PARKED + 2 * bench.calls
 
 
+def test_sweeps_that_await_a_verdict_beside_a_model_are_few():
+    from hotloop.engine.pipeline import MAX_PARKED_SWEEPS
+
+    bench = outside_bench(unanswered(2), calls=2, plan={"drafts": 6, "sweeps": 40})
+    bench.verifier = elsewhere("load", "fast")
+    sweep = bench.verifier.verify
+
+    def verify(candidate, tier):  # the drafts have their verdicts, the sweeps await theirs
+        if candidate.pins.get("BLOCK") == 32:
+            raise Pending("in the bundle", waiting=("run.bundle",))
+        return sweep(candidate, tier)
+
+    bench.verifier.verify = verify
+    bench.run()
+    waiting = [a for a in bench.attempts(Action.SWEEP) if a.verdict is None]
+    assert MAX_PARKED_SWEEPS <= len(waiting) <= MAX_PARKED_SWEEPS + 2 * bench.calls
+
+
 def test_schedules_are_judged_elsewhere_too(bench):
     bench.verifier = elsewhere("load")
     first = bench.run(max_candidates=5)

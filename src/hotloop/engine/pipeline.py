@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hotloop.core.attempt import Attempt, Proposal
+from hotloop.core.attempt import Action, Attempt, Proposal
 from hotloop.core.candidate import Candidate
 from hotloop.core.protocols import Strategy
 from hotloop.engine.desk import Desk, proposal_of
@@ -25,6 +25,9 @@ from hotloop.errors import BlobDamaged
 MAX_PARKED = 32
 """Candidates that may await a verdict from elsewhere before nothing new is proposed: what is
 proposed beyond them would be proposed without having learnt from any of them."""
+MAX_PARKED_SWEEPS = 6
+"""Sweeps that await a verdict from elsewhere at a time, beside a model: sweeps fill the time of a
+judge that waits for calls, and a judge elsewhere is carried everything that is asked of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,7 @@ class Pipeline:
         self._unwritten: deque[Attempt] = deque()
         self._held: deque[Proposal] = deque()
         self._refusal: StopReason | None = None
+        self._parked_sweeps = 0
         self.parked: dict[int, tuple[str, ...]] = {}
         """Attempts whose verdict is awaited from elsewhere, with the files to be answered."""
 
@@ -111,6 +115,7 @@ class Pipeline:
         """Set an attempt aside: it is verified elsewhere, and the next session asks again."""
         self.remove(queued)
         self.parked[queued.attempt.id] = waiting
+        self._parked_sweeps += queued.attempt.action == Action.SWEEP
 
     def waiting(self) -> tuple[str, ...]:
         """Return the files that are to be answered from outside, each once."""
@@ -187,7 +192,8 @@ class Pipeline:
         has_model = self._desk.asked > 0
         if may_call and not self._unwritten and (has_room or has_model) and self._ask(free=False):
             return True
-        return has_room and (has_model or not may_call) and self._ask(free=True)
+        may_sweep = not has_model or self._parked_sweeps < MAX_PARKED_SWEEPS
+        return has_room and may_sweep and (has_model or not may_call) and self._ask(free=True)
 
     def _ask(self, *, free: bool) -> bool:
         proposals = self._strategy.ask(1, free=free)

@@ -1,0 +1,133 @@
+"""What suites of KernelBench came to, as a results file: a row a problem, and all figures.
+
+    make bench-kernelbench ARGS="--suite runs/kernelbench-1f2e3d4c"
+    python -m benchmarks.kernelbench --suite MODEL_SUITE --suite BUILTIN_SUITE --note "..."
+
+Nothing is run here: `hotloop bench` made the suites. Their journals are read, and the figures are
+those of `hotloop bench` itself, so this file can say nothing that the suites do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.results_file import RESULTS, Row, write_results
+from hotloop.core.record import to_json
+from hotloop.errors import HotloopError
+from hotloop.suite.figures import figures_of
+from hotloop.suite.figures_rows import Column, RunRow, SuiteRun, read_rows
+from hotloop.suite.folder import SuiteRecord, read_suite
+
+DEFAULT = RESULTS / "kernelbench_h200.json"
+COMMAND = "make bench-kernelbench"
+_ENVIRONMENT = ("gpu", "driver", "cuda", "torch", "triton", "python", "isolation")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the results file; return 0 when every problem has an end."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--suite", type=Path, action="append", required=True, help="its folder")
+    parser.add_argument("--model", help="who answered, where the suites do not say it")
+    parser.add_argument("--note", action="append", default=[], help="what a reader must know")
+    parser.add_argument("--out", type=Path, default=DEFAULT)
+    args = parser.parse_args(argv)
+    try:
+        suites = [(folder, read_suite(folder)) for folder in args.suite]
+        rows = read_rows(run for folder, record in suites for run in _runs(folder, record))
+    except (HotloopError, ValueError) as exc:
+        print(f"kernelbench: {exc}", file=sys.stderr)
+        return 2
+    summary = figures_of(rows) | {
+        "notes": args.note,
+        "suites": [_told(record, args.model) for _, record in suites],
+        "unfinished": [row.name for row in rows if row.is_waiting],
+    }
+    write_results(
+        args.out,
+        command=COMMAND,
+        environment=_environment(rows),
+        rows=_without_paths([_row(row) for row in rows], args.suite),
+        summary=_without_paths(summary, args.suite),
+    )
+    waiting = len(summary["unfinished"])
+    print(f"{args.out}: {len(rows)} problems, {waiting} wait for answers")
+    return 1 if waiting else 0
+
+
+def _runs(folder: Path, record: SuiteRecord) -> Iterator[SuiteRun]:
+    generator = str(record.options.get("generator"))
+    column = Column(generator, "as_shipped", str(record.options.get("device")))
+    for member in record.problems:
+        trouble = record.troubles.get(member.name)
+        yield SuiteRun(
+            level=member.level,
+            problem_id=member.number,
+            folder=folder / member.folder,
+            title=member.title,
+            trouble="" if trouble is None else f"{trouble.kind}: {trouble.message}",
+            column=column,
+        )
+
+
+def _told(record: SuiteRecord, model: str | None) -> Mapping[str, Any]:
+    """Return what was asked of a suite, without paths of the machine where it ran."""
+    options = dict(record.options)
+    if str(options.get("model") or "").startswith("dir:"):
+        options["model"] = model or "dir:"
+    if options.get("examples"):
+        options["examples"] = len(options["examples"])
+    return {"options": options, "limits": dict(record.limits), "problems": len(record.problems)}
+
+
+def _without_paths(record: Any, folders: Sequence[Path]) -> Any:
+    """Return a JSON value in which a suite's folder is called `SUITE`."""
+    text = json.dumps(record)
+    for folder in folders:
+        for path in (folder.resolve(), folder):
+            text = text.replace(json.dumps(str(path))[1:-1], "SUITE")
+    return json.loads(text)
+
+
+def _row(row: RunRow) -> Row:
+    performance = row.performance
+    return {
+        "key": f"{row.column.name} {row.name}",
+        "problem": f"kernelbench/{row.name}",
+        "title": row.run.title,
+        "generator": row.column.generator,
+        "precision": row.column.precision,
+        "class": row.operator_class,
+        "status": row.status,
+        "why": row.why,
+        "rankable": row.rankable,
+        "undecidable": row.undecidable,
+        "attempts": len(row.attempts),
+        "calls": sum(1 for attempt in row.attempts if attempt.asked is not None),
+        "statuses": [a.verdict.status.value for a in row.attempts if a.verdict is not None],
+        "best_attempt": None if row.best is None else row.best.id,
+        "candidate": None if row.final is None else row.final.candidate_id,
+        "short_final": None if row.final is None else row.final.short,
+        "mode": None if row.final is None else row.final.mode,
+        "library_anchor": None if row.anchor is None else row.anchor.found,
+        "performance": None if performance is None else to_json(performance),
+        "baselines_ms_at_load": None if row.info is None else dict(row.info.baselines_ms),
+        "error": None,
+    }
+
+
+def _environment(rows: Sequence[RunRow]) -> dict[str, Any]:
+    """Return where kernels were judged: each value, or all of them where they differ."""
+    seen = [row.info.environment for row in rows if row.info is not None]
+    found = {name: sorted({str(e[name]) for e in seen if e.get(name)}) for name in _ENVIRONMENT}
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
