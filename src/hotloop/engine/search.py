@@ -117,14 +117,14 @@ class _Search:
         """Ask for the verdicts of all that is written: that takes no time of this machine."""
         clock = self._session.clock
         for queued in self._pipeline.drain():
-            began_s = clock()
             if self._session.stop.draining:
                 return
             verdict = self._outcomes.known(queued.candidate)
-            if verdict is None:
-                self._judge(queued, may_retry=False)
-            else:
+            if verdict is not None:
                 self._conclude(queued, verdict)
+                continue
+            began_s = clock()
+            self._judge(queued, may_retry=False)
             if clock() - began_s > FREE_S:
                 return
 
