@@ -41,6 +41,17 @@ def test_a_recording_plays_again(tmp_path, capsys):
     assert read_recording(out).model == "dir:"
 
 
+def test_what_ends_a_line_elsewhere_ends_none_in_a_recording(tmp_path):
+    plan, out = write_run(tmp_path / "a", calls=0), tmp_path / "calls.jsonl"
+    key = CallKey(problem_id=plan.problem.id, attempt=1)
+    text = "one\u2028two\u0085three\x0cfour\r\nfive"
+    with SqliteStore(plan.folder) as store:
+        CallNotes(store).intend(key, PROMPT)
+        CallNotes(store).respond(key, PROMPT.id, Reply(text=text, model="m"))
+    assert main(["record", str(plan.folder), "--out", str(out)]) == 0
+    assert read_recording(out).calls[0].reply.text == text
+
+
 def test_compressed_and_without_prompts_it_holds_the_same_replies(tmp_path):
     plan = write_run(tmp_path / "a")
     plain, packed = tmp_path / "calls.jsonl", tmp_path / "calls.jsonl.gz"

@@ -125,6 +125,18 @@ def test_every_problem_has_its_share_before_anything_is_granted(bench):
     }
 
 
+def test_a_problem_that_is_open_again_gets_nothing_that_was_granted_away(bench):
+    stuck = Searches({}, fails=(1,))
+    bench(stuck)  # the first one failed at the machine, and keeps its share
+    bench(Searches({1: 20.0, 2: 30.0}))
+    before = sum(g.wall_s for g in grants(bench).values())
+    assert before > 0
+    with SqliteStore(bench.folder / "runs" / "1-1") as store:  # as if it were skipped, then retried
+        store.note("stopped", {"reason": "interrupted", "budget": {}, "message": None})
+    rows = bench(Searches({2: 30.0}))
+    assert sum(spent(rows).values()) <= SHARE_S * PROBLEMS + 1e-6
+
+
 def test_without_the_option_nothing_is_granted(bench):
     searches = Searches({1: 20.0})
     rows = bench(searches, shared=False)

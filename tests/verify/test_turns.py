@@ -203,6 +203,22 @@ def test_who_costs_another_its_judge_waits_as_long_as_that_load_takes():
     assert waiter.joined().ticket is not None
 
 
+def test_a_judge_that_has_just_loaded_again_keeps_its_place_for_as_long():
+    turns, held, _ = shared(FITS, load_s=5.0)
+    (big,) = held
+    returning = turns.enter(lambda: None)
+    returning.io_bytes = FITS // 2
+    ticket = turns.wait(big, None, never)
+    waiter = Waiter(turns, returning)
+    turns._clock.advance(5.0)  # it waits while the other one loads
+    turns.loaded(big, 5.0)
+    turns.end(ticket)
+    turns.end(turns.wait(big, "a", never))
+    assert waiter.ticket is None
+    turns._clock.advance(5.0)
+    assert waiter.joined().ticket is not None
+
+
 def test_where_the_memory_is_unknown_nobody_is_dropped():
     turns = Turns(clock=FakeClock())
     dropped = []

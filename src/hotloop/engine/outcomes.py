@@ -16,7 +16,6 @@ from hotloop.core.candidate import Candidate
 from hotloop.core.normal_form import normal_form
 from hotloop.core.protocols import Strategy
 from hotloop.core.verdict import Tier, Verdict
-from hotloop.engine.elsewhere import NOT_JUDGED
 from hotloop.engine.objective import objective_of
 from hotloop.engine.session import Session
 from hotloop.errors import StoreError
@@ -85,7 +84,8 @@ class Outcomes:
         verdict, form = attempt.verdict, self._forms.get(attempt.candidate_id or "")
         if verdict is None or form is None or verdict.candidate_id != attempt.candidate_id:
             return
-        if verdict.evidence is None or verdict.evidence.kind != NOT_JUDGED:
+        # A failure is judged again: compilers read more of the text than a normal form keeps.
+        if verdict.passed:
             self._judged.setdefault(form, verdict)
 
     def _learn_again(self, attempt: Attempt) -> None:

@@ -98,7 +98,7 @@ def read_recording(path: Path) -> Recording:
         ConfigError: it cannot be read, is none, is damaged, or a newer hotloop wrote it.
     """
     try:
-        lines = _read_text(path).splitlines()
+        lines = _read_text(path).split("\n")  # a reply may hold what else ends a line
     except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
         raise ConfigError(f"the recording {path} is damaged: {exc}; get a whole copy") from None
     except OSError as exc:

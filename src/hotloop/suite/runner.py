@@ -36,6 +36,8 @@ from hotloop.verify.bundle import Verdicts
 from hotloop.verify.outside import take_in
 from hotloop.verify.turns import Turns
 
+MIN_WALL_S = 0.001
+"""A budget is over 0: a run that may spend nothing more ends where it is."""
 LAST_WORDS_S = 10.0
 """For the other GPUs' runs, once the user has asked to stop at once; then they are cut off, which
 loses nothing that their journals hold."""
@@ -83,14 +85,28 @@ def run_suite(
 
 
 def _granted(jobs: Iterable[Job], suite: Suite) -> list[Job]:
-    """Return the jobs with what they were granted in earlier sessions."""
-    found = []
-    for job in jobs:
-        granted, wall_s = suite.record.grants.get(job.member.name), job.plan.spec.budget.wall_s
-        if granted is not None and wall_s is not None:
-            job = with_wall(job, wall_s + granted.wall_s)
-        found.append(job)
-    return found
+    """Return the jobs with what they were granted in earlier sessions.
+
+    Where something was granted, a problem that is open again (it was skipped, or may call more
+    often now) gets no more than nobody else was promised: its share may have been granted away.
+    """
+    grants, found = suite.record.grants, list(jobs)
+    share_s = found[0].plan.spec.budget.wall_s if found else None
+    if share_s is None or not grants:
+        return found
+    results = {row.member.name: row.result for row in standings(suite)}
+    spent_s = {name: r.spent_s if r is not None else 0.0 for name, r in results.items()}
+    promised = {n: share_s + grants[n].wall_s if n in grants else spent_s[n] for n in spent_s}
+    free_s = len(promised) * share_s - sum(promised.values())
+    limited = []
+    for job in found:
+        name = job.member.name
+        if name not in grants:
+            more_s = max(0.0, min(share_s - spent_s[name], free_s))
+            free_s -= more_s
+            promised[name] += more_s
+        limited.append(with_wall(job, max(promised[name], MIN_WALL_S)))
+    return limited
 
 
 def standings(suite: Suite) -> list[Standing]:

@@ -76,6 +76,8 @@ class TurnVerifier:
         self._judge, self._turns, self._stop, self._refuse = judge, turns, stop, refuse
         self._guest = turns.enter(judge.abandon)
         self._drops_seen = 0
+        self._settled: set[str] = set()
+        """Candidates that had their verdict without a turn."""
         self._paused: Callable[[], AbstractContextManager[None]] = nullcontext
         self._problem: Problem | None = None
         self.waited_s = 0.0
@@ -87,6 +89,7 @@ class TurnVerifier:
 
     def needs_no_turn(self, candidate: Candidate) -> None:
         """A candidate that was built is not verified: nothing waits for the GPU with it."""
+        self._settled.add(candidate.id)  # its build may end later
         self._turns.not_ready(self._guest, candidate.id)
 
     def load(self, problem: Problem) -> ProblemInfo:
@@ -107,7 +110,7 @@ class TurnVerifier:
             if not self._was_dropped:
                 raise
             # `verify` has it built by the next judge.
-        if self._refused(candidate, Tier.FAST) is None:
+        if candidate.id not in self._settled and self._refused(candidate, Tier.FAST) is None:
             self._turns.ready(self._guest, candidate.id)
 
     def verify(self, candidate: Candidate, tier: Tier) -> Verdict:
@@ -170,8 +173,7 @@ class TurnVerifier:
     def _timed_load(self, problem: Problem) -> ProblemInfo:
         began_s = time.monotonic()
         info = self._judge.load(problem)
-        self._guest.load_s = time.monotonic() - began_s
-        self._guest.holds_judge = True
+        self._turns.loaded(self._guest, time.monotonic() - began_s)
         self._drops_seen = self._guest.drops
         return info
 

@@ -41,6 +41,8 @@ class Guest:
     holds_judge: bool = False
     load_s: float = 0.0
     """What its last load took."""
+    loaded_at_s: float = 0.0
+    """When that load ended."""
     used_s: float = 0.0
     """When its last turn ended."""
     drops: int = 0
@@ -95,6 +97,12 @@ class Turns:
             guest.has_left = True
             self._guests = [other for other in self._guests if other is not guest]
             self._changed.notify_all()
+
+    def loaded(self, guest: Guest, load_s: float) -> None:
+        """A run's judge has just loaded its problem, in so many seconds."""
+        with self._changed:
+            guest.load_s, guest.loaded_at_s = load_s, self._clock()
+            guest.holds_judge = True
 
     def ready(self, guest: Guest, candidate_id: str) -> None:
         """A candidate is built: from now on it waits for the GPU."""
@@ -214,13 +222,16 @@ class Turns:
         """Whether it need not wait for memory.
 
         Dropping a judge costs it a load. Who would cause that waits as long as the load takes
-        first, and lets others pass: at worst the sum is twice what was needed.
+        first, counted from when the other had loaded, and lets others pass: a judge that loads for
+        5 s keeps its place for 5 s at least.
         """
         guest = ticket.guest
         if guest.holds_judge or self._fits(guest):
             return True
-        loads_s = [g.load_s for g in self._guests if g is not guest and g.holds_judge]
-        return self._clock() - ticket.since_s >= max(loads_s, default=0.0)
+        now_s = self._clock()
+        idle = [g for g in self._guests if g is not guest and g.holds_judge]
+        # A judge that has just loaded had no chance to earn its load back while this one waited.
+        return all(now_s - max(ticket.since_s, g.loaded_at_s) >= g.load_s for g in idle)
 
     def _account(self) -> None:
         """Add the time since the last change to what the GPU did in it."""
