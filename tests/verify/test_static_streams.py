@@ -65,6 +65,10 @@ UNJOINED = {
     "nobody was waited for": (
         "other = torch.cuda.Stream()\n" + (WITH + WAIT).replace("side", "other")
     ),
+    "the current one of a loop": "for current in [side]:\n    pass\n" + WITH + WAIT,
+    "the current one by :=": "(current := side)\n" + WITH + WAIT,
+    "current inside": WITH + "    current = torch.cuda.current_stream()\n" + WAIT,
+    "an assertion between": WITH + "assert x.numel() > 9\n" + WAIT,
     "by itself": WITH + "side.wait_stream(side)\n",
     "by something else": WITH + "self.other.wait_stream(side)\n",
     "by what is no longer current": "current = torch.cuda.Stream()\n" + WITH + WAIT,

@@ -15,6 +15,7 @@ order, so what this rule lets pass is judged like the rest (docs/decisions/011).
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from hotloop.verify.static_finding import Finding
@@ -117,16 +118,34 @@ class _Waits:
 
 def _names_of_the_current_stream(tree: ast.Module, scope: Scope) -> set[str]:
     """Return the names that stand for the current stream wherever they are bound."""
-    current: set[str] = set()
-    others: set[str] = set()
+    found: Counter[str] = Counter()
     for node in ast.walk(tree):
         for target in node.targets if isinstance(node, ast.Assign) else ():
             assert isinstance(node, ast.Assign)
             for name, value in _bindings(target, node.value):
                 is_call = isinstance(value, ast.Call) and not value.args
-                is_one = is_call and scope.resolve(value.func) == CURRENT  # type: ignore[union-attr]
-                (current if is_one else others).add(name)
-    return current - others
+                if is_call and scope.resolve(value.func) == CURRENT:  # type: ignore[union-attr]
+                    found[name] += 1
+    # However else a name is bound (a loop, `:=`, an argument), it may be something else then.
+    bound = Counter(_bound_names(tree))
+    inside = {n for node in ast.walk(tree) if _enters(node, scope) for n in _bound_names(node)}
+    return {name for name, times in found.items() if bound[name] == times} - inside
+
+
+def _bound_names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
+
+def _enters(node: ast.AST, scope: Scope) -> bool:
+    """Whether a statement runs its body on a side stream: there that one is the current one."""
+    return isinstance(node, ast.With) and any(
+        isinstance(item.context_expr, ast.Call) and scope.resolve(item.context_expr.func) == ENTER
+        for item in node.items
+    )
 
 
 def _bindings(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, ast.expr | None]]:
@@ -162,7 +181,7 @@ def _leaves(statement: ast.AST, *, in_loop: bool = False) -> bool:
     """Whether a statement may go past what follows it in its block."""
     if isinstance(statement, _FUNCTIONS):
         return False
-    if isinstance(statement, (ast.Return, ast.Raise)):
+    if isinstance(statement, (ast.Return, ast.Raise, ast.Assert)):
         return True
     if isinstance(statement, (ast.Break, ast.Continue)):
         return not in_loop
