@@ -130,6 +130,12 @@ def test_a_journal_of_another_version_is_passed_over(tmp_path, spec):
     assert found(tmp_path, spec) is None
 
 
+def test_a_problem_that_no_prompt_could_show_gives_no_example(tmp_path, spec):
+    made = Made(outcomes=(1.0,), info={"graph": graph(*CONV_RELU)}, problem="no python (")
+    write_run(tmp_path / "other", made, "other")
+    assert found(tmp_path, spec) is None
+
+
 def test_a_final_ratio_that_is_not_claimed_is_not_told(tmp_path, spec):
     unclaimed = measured(1.0, is_final=False)
     made(tmp_path, "other", *CONV_RELU, finals={1: unclaimed})

@@ -13,6 +13,7 @@ from hotloop.core.verdict import (
     Tier,
     Verdict,
 )
+from hotloop.report.verdict_words import resource_words, skipped_by_reason
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -85,18 +86,10 @@ def check_lines(verdict: Verdict) -> list[str]:
         return []
     what = "final tier, short" if verdict.short else "final tier"
     lines = [f"checks      {what}: {', '.join(verdict.checks) or 'none'}"]
-    by_reason: dict[str, list[str]] = {}
-    for name, why in verdict.checks_skipped.items():
-        by_reason.setdefault(wording.plain(why), []).append(name)
-    return [*lines, *(f"            not: {', '.join(n)} ({why})" for why, n in by_reason.items())]
+    skipped = skipped_by_reason(verdict).items()
+    told = (f"            not: {', '.join(names)} ({wording.plain(why)})" for why, names in skipped)
+    return [*lines, *told]
 
 
 def _resources(kernel: KernelResources) -> str:
-    parts = (
-        (kernel.registers, "{} registers"),
-        (kernel.spill_bytes, "{} bytes spilled"),
-        (kernel.shared_bytes, "{} bytes shared"),
-        (kernel.num_warps, "{} warps"),
-    )
-    known = ", ".join(text.format(value) for value, text in parts if value is not None)
-    return f"compiled    {wording.plain(kernel.name)}: {known or 'nothing reported'}"
+    return f"compiled    {wording.plain(kernel.name)}: {resource_words(kernel)}"

@@ -1,7 +1,7 @@
 """Outcomes: what a verdict means for the run: the journal, the strategy, and the best so far.
 
-A candidate that is the same program as one with a verdict takes that verdict over and costs no time
-of a judge. The verdict goes on bearing the other's id, so that `result.ranked` can tell: what
+A candidate that is the same program as one that passed takes that verdict over and costs no time of
+a judge. The verdict goes on bearing the other's id, so that `result.ranked` can tell: what
 was not judged itself is never reported.
 """
 
@@ -32,7 +32,7 @@ class Outcomes:
         self._forms: dict[str, str] = {}
         """Normal forms by candidate id."""
         self._judged: dict[str, Verdict] = {}
-        """The first verdict of each normal form."""
+        """The first PASSED verdict of each normal form."""
         for attempt in earlier:
             self._remember(attempt)
             self._learn_again(attempt)

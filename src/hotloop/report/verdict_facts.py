@@ -9,6 +9,7 @@ from hotloop.core.verdict import KernelResources, Performance, Status, Tier, Ver
 from hotloop.report import display
 from hotloop.report.page import CPU, Fact, ProblemPage
 from hotloop.report.tables import Table
+from hotloop.report.verdict_words import resource_words, skipped_by_reason
 
 LISTED = 8
 """Kernels that are named."""
@@ -72,25 +73,15 @@ def _performance(performance: Performance) -> Iterable[Fact]:
 
 
 def _resources(kernel: KernelResources) -> str:
-    parts = (
-        (kernel.registers, "{} registers"),
-        (kernel.spill_bytes, "{} bytes spilled"),
-        (kernel.shared_bytes, "{} bytes shared"),
-        (kernel.num_warps, "{} warps"),
-    )
-    known = ", ".join(text.format(value) for value, text in parts if value is not None)
-    return f"{display.one_line(kernel.name, limit=120)}: {known or 'nothing reported'}"
+    return f"{display.one_line(kernel.name, limit=120)}: {resource_words(kernel)}"
 
 
 def check_facts(verdict: Verdict) -> Iterable[Fact]:
     """Yield the checks that ran, and those that did not by reason."""
     names = ", ".join(verdict.checks)
     yield Fact("Checks that ran", display.one_line(names or "none named", limit=1000))
-    by_reason: dict[str, list[str]] = {}
-    for name, why in verdict.checks_skipped.items():
-        by_reason.setdefault(display.one_line(why), []).append(name)
-    for why, skipped in by_reason.items():
-        told = f"{', '.join(skipped)} ({why})"
+    for why, skipped in skipped_by_reason(verdict).items():
+        told = f"{', '.join(skipped)} ({display.one_line(why)})"
         yield Fact("Skipped", display.one_line(told, limit=LINE_CHARACTERS))
 
 

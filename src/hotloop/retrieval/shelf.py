@@ -122,12 +122,15 @@ def _held_out(spec: RunSpec) -> frozenset[str]:
     return frozenset(spec.options.get(HELD_OUT) or ())
 
 
-def _program(source: str) -> str:
-    """Return what a problem computes whatever its constants: the dump of its tree without them."""
+def _program(source: str) -> str | None:
+    """Return what a problem computes whatever its constants: the dump of its tree without them.
+
+    None where it is no Python: then no prompt can show it either.
+    """
     try:
         tree = parse_python(source)
     except (Unparsable, SyntaxError):
-        return source
+        return None
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant):
             node.value = None
@@ -176,8 +179,8 @@ def _read(folder: Path, stamp: Stamp) -> _Shelved | None:
         return None
     if sum(len(source.text) for source in candidate.sources) > MAX_CHARS:
         return None
-    found, slowest = operators(info), _speedup(best)
-    if slowest is not None and slowest[1] < MIN_SPEEDUP:
+    found, slowest, program = operators(info), _speedup(best), _program(problem.source)
+    if program is None or (slowest is not None and slowest[1] < MIN_SPEEDUP):
         return None
     return _Shelved(
         example=Example(
@@ -191,7 +194,7 @@ def _read(folder: Path, stamp: Stamp) -> _Shelved | None:
         found=found,
         language=spec.language,
         held_out=_held_out(spec),
-        program=_program(problem.source),
+        program=program,
     )
 
 
