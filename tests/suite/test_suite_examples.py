@@ -44,7 +44,7 @@ def spec():
 
 
 def made(folder, name, *ops, outcomes=(1.0,), **fields):
-    source = f"def {name.replace('-', '_')}(): pass\n"
+    source = f"def of_{name.replace('-', '_')}(): pass\n"
     made = Made(outcomes=outcomes, info={"graph": graph(*ops)}, problem=source, **fields)
     write_run(folder / name, made, name)
 

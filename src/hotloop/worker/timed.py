@@ -101,9 +101,8 @@ def make_clock_once() -> Any:
 def rest_clock() -> None:
     """Let this process's clock record nothing until the next measurement.
 
-    Goldens and envelopes launch 100,000s of small kernels. Records of them that nobody reads made
-    a load of kernelbench/1/35 take 79 s on an H200 in a judge that had timed something before; the
-    first load of a process, without records, took 23 s.
+    Goldens and envelopes launch 100,000s of small kernels, and a record that nobody reads slows each
+    launch down (see `CuptiClock.pause`).
     """
     if _CLOCK:
         _CLOCK[0].pause()
