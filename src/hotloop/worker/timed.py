@@ -101,7 +101,7 @@ def make_clock_once() -> Any:
 def rest_clock() -> None:
     """Let this process's clock record nothing until the next measurement.
 
-    Goldens and envelopes launch 100,000s of small kernels, and a record that nobody reads slows each
+    Goldens and envelopes launch 100,000s of small kernels, and records that nobody reads slow each
     launch down (see `CuptiClock.pause`).
     """
     if _CLOCK:
