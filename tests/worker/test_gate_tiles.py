@@ -6,6 +6,7 @@ import torch
 from hotloop.worker.bound import BoundBuilder, reseeded
 from hotloop.worker.compare import TILE, gate, make_bound
 from hotloop.worker.tile_law import TileLaw, luck
+from hotloop.worker.tile_ranks import beyond_rank
 
 SEEDS = 3
 MANY_SEEDS = 20
@@ -278,3 +279,85 @@ def test_members_may_be_added_one_at_a_time():
     )  # fmt: skip
     assert torch.equal(one.tile_limit, all_at_once.tile_limit)
     assert one.envelope_rmse == all_at_once.envelope_rmse > 0
+
+
+class NearTies:
+    """Rows of a softmax that one key decides, but for a few where two keys all but tie.
+
+    128 tiles of 64 rows. The error of a row is p (1 - p) times the rounding of its scores, which
+    nothing about the golden's size shows.
+    """
+
+    def __init__(self, seed, rows=8192, width=256):
+        self.gen = generator(seed)
+        self.values = torch.randn(2, 1, width, dtype=torch.float64, generator=self.gen)
+        self.scores = 300 * torch.randn(rows, 1, dtype=torch.float64, generator=self.gen)
+        self.golden = self.mix(self.scores)
+
+    def mix(self, scores):
+        p = scores.sigmoid()
+        return p * self.values[0] + (1 - p) * self.values[1]
+
+    def implementation(self, rounding=1e-3):
+        noise = torch.randn(self.scores.shape, dtype=torch.float64, generator=self.gen)
+        return self.mix(self.scores + rounding * noise).float()
+
+
+def test_near_ties_of_a_softmax_are_bad_luck_that_every_implementation_has():
+    beyond_limit = 0
+    for seed in range(SEEDS):
+        ties = NearTies(seed)
+        members = [ties.implementation() for _ in range(3)]
+        bound = make_bound(ties.golden, members, torch.float32, exact=False)
+        for _ in range(6):
+            output = ties.implementation()
+            result = gate(output, ties.golden, bound)
+            assert result.passed, (seed, result.rule, result.bad_tiles)
+            beyond_limit += int((result.stats.tile_sum_sq.sqrt() > bound.tile_limit).sum())
+    assert beyond_limit  # by its own place and the size of its values alone, one is refused
+
+
+def test_a_wrong_row_is_refused_beside_near_ties():
+    ties = NearTies(7)
+    members = [ties.implementation() for _ in range(3)]
+    bound = make_bound(ties.golden, members, torch.float32, exact=False)
+    decided, other = int(ties.scores.argmax()), int(ties.scores.argmin())
+    for kind, values in (
+        ("zeros", 0.0),
+        ("the other key", members[0][other]),
+        ("one per cent", members[0][decided] * 1.01),
+    ):
+        output = members[0].clone()
+        output[decided] = values
+        result = gate(output, ties.golden, bound)
+        assert not result.passed, kind
+    less_exact = ties.implementation(rounding=2e-2)
+    assert not gate(less_exact, ties.golden, bound).passed
+
+
+def test_as_many_bad_tiles_as_the_envelope_has_and_no_more():
+    sizes = torch.ones(64, dtype=torch.float64)
+    envelope = torch.full_like(sizes, 1e-6)
+    envelope[:3] = 1e-2
+    for count in range(8):
+        errors = torch.full_like(sizes, 1e-6)
+        errors[10 : 10 + count] = 1.9e-2
+        beyond = beyond_rank(errors > 1e-3, errors, envelope, sizes)
+        assert beyond == (0 if count <= 3 else count)
+    errors[10:18] = 2.1e-2
+    assert beyond_rank(errors > 1e-3, errors, envelope, sizes) == 8
+
+
+def test_errors_of_large_values_excuse_none_of_small_ones():
+    sizes = torch.ones(64, dtype=torch.float64)
+    sizes[32:] = 1e-3
+    envelope = 1e-6 * sizes
+    envelope[:16] = 1e-2
+    errors = envelope.clone()
+    errors[40] = 1e-4
+    assert beyond_rank(errors > 4 * envelope, errors, envelope, sizes) == 1
+    errors[40] = envelope[40]
+    errors[20] = 1e-2
+    assert beyond_rank(errors > 4 * envelope, errors, envelope, sizes) == 1  # 17 where 16 may be
+    errors[3] = 1e-6
+    assert beyond_rank(errors > 4 * envelope, errors, envelope, sizes) == 0

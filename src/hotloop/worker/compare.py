@@ -7,7 +7,8 @@ nonfinite  NaN and Inf exactly where the golden has the same ones
 bulk       RMSE(c - g) <= m * RMSE(b - g) + r    m = 2 for float32 and float64, 3 for 16-bit types
 tail       max|c - g|  <= 4 * max|b - g| + r_max
 tile       RMSE in every 16,384 consecutive elements <= max(4 * its own, F * typical) + r, so that
-           one wrong tile cannot hide in a large tensor
+           one wrong tile cannot hide in a large tensor; or no worse than the envelope's tile of the
+           same rank (`tile_ranks.py`)
 
 `b` is the envelope and `r` the rounding floor; `tile_law.py` says what is typical of a tile, and
 `bound.py` what luck adds for outputs of a few elements. The factors follow torch's
@@ -35,8 +36,10 @@ from hotloop.worker.error_stats import (
     count_beyond,
     error_stats,
     same_nonfinite,
+    tile_counts,
     unravel,
 )
+from hotloop.worker.tile_ranks import beyond_rank
 
 __all__ = [
     "CHUNK",
@@ -73,15 +76,23 @@ def gate(candidate: torch.Tensor, golden: torch.Tensor, bound: Bound) -> GateRes
     stats = error_stats(candidate, golden)
     if stats.nonfinite:
         return GateResult(False, "nonfinite", stats, 0)
-    bad_tiles = int((stats.tile_sum_sq.sqrt() > bound.tile_limit).sum().item())
+    bad = stats.tile_sum_sq.sqrt() > bound.tile_limit
+    bad_tiles = int(bad.sum().item())
     rule = None
     if stats.rmse > bound.bulk_factor * bound.envelope_rmse + bound.floor_rmse:
         rule = "bulk"
     elif stats.max_abs > tail_limit(bound):
         rule = "tail"
     elif bad_tiles:
-        rule = "tile"
+        bad_tiles = _beyond_rank(bad, stats, bound)
+        rule = "tile" if bad_tiles else None
     return GateResult(rule is None, rule, stats, bad_tiles)
+
+
+def _beyond_rank(bad: torch.Tensor, stats: ErrorStats, bound: Bound) -> int:
+    counts = tile_counts(stats.count, stats.tile_sum_sq)
+    errors, envelope = ((t / counts).sqrt() for t in (stats.tile_sum_sq, bound.envelope_tile))
+    return beyond_rank(bad, errors, envelope, bound.golden_tile)
 
 
 def tail_limit(bound: Bound) -> float:

@@ -1,0 +1,49 @@
+"""Ranks of tiles: bad luck that legitimate implementations have elsewhere.
+
+Some values make an error that no neighbour shows: where two scores of a softmax all but tie, the
+row's error is p (1 - p) times the rounding of a score, and the rows beside it, each decided by one
+key, have none. The law of tiles cannot know such a tile by its size, and the few members of the
+envelope are sometimes lucky in it. What they cannot be is lucky everywhere: over all tiles of about
+that size, legitimate implementations have as many errors as large. So a tile beyond its limit is
+passed when it is no worse than twice the envelope's tile of the same rank,
+
+    #{tiles of the size: c >= c_t}  <=  #{tiles of the size: 2 E >= c_t}
+
+c_t  the candidate's RMSE in the tile; E the envelope's worst member in each tile; twice, because a
+     legitimate implementation may be off by twice the envelope (the bulk rule)
+size golden RMS between half and twice the tile's, so that errors of large values excuse none of
+     small ones
+
+Where errors are alike in all tiles this passes none that the limit of 4 E does not pass.
+"""
+
+from __future__ import annotations
+
+import torch
+
+RANK_FACTOR = 2.0
+SAME_SIZE = 2.0
+AT_ONCE = 256
+"""Tiles that are looked at together: 256 x 32,768 comparisons are 8 MiB."""
+
+
+def beyond_rank(
+    bad: torch.Tensor, errors: torch.Tensor, envelope: torch.Tensor, sizes: torch.Tensor
+) -> int:
+    """Count the tiles among `bad` that are worse than the envelope's of the same rank.
+
+    Args:
+        bad: bool, the tiles that are beyond their limit.
+        errors: float64, the candidate's RMSE in each tile.
+        envelope: float64, that of the envelope's worst member there.
+        sizes: float64, RMS of the golden there.
+    """
+    places = bad.nonzero()[:, 0]
+    beyond = 0
+    for start in range(0, places.numel(), AT_ONCE):
+        tile = places[start : start + AT_ONCE, None]
+        alike = (sizes * SAME_SIZE >= sizes[tile]) & (sizes <= SAME_SIZE * sizes[tile])
+        as_bad = (alike & (errors >= errors[tile])).sum(dim=1)
+        allowed = (alike & (RANK_FACTOR * envelope >= errors[tile])).sum(dim=1)
+        beyond += int((as_bad > allowed).sum().item())
+    return beyond
