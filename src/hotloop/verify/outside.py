@@ -45,6 +45,7 @@ class OutsideVerifier:
         """Look nowhere yet; the journal is asked at each call."""
         self._store = store
         self._problem = problem
+        self._info: ProblemInfo | None = None
 
     def load(self, problem: Problem) -> ProblemInfo:
         """Return what the judge elsewhere found. See `core.protocols.Verifier`.
@@ -54,9 +55,12 @@ class OutsideVerifier:
             ProblemError: the judge elsewhere could not load the problem.
         """
         self._problem = problem
+        if self._info is not None and self._info.problem_id == problem.id:
+            return self._info
         for note in self._store.notes(INFO):
             if note["problem_id"] == problem.id:
-                return from_json(ProblemInfo, note["info"])
+                self._info = from_json(ProblemInfo, note["info"])
+                return self._info
         for note in _load_errors(self._store.notes(ERROR)):
             if note["problem_id"] == problem.id:
                 failure = from_json(JudgeError, note)
@@ -73,11 +77,13 @@ class OutsideVerifier:
             Pending: it has not come back yet.
         """
         info = self.load(self._problem)
-        refused = static_verdict(
-            candidate, self._problem, tier, device=info.device, environment=info.environment
-        )
-        if refused is not None:
-            return refused
+        is_asked = (candidate.id, tier.value) in _wishes(self._store.notes(WANTED))
+        if not is_asked:  # else the static rules let it through; candidates wait in hundreds
+            refused = static_verdict(
+                candidate, self._problem, tier, device=info.device, environment=info.environment
+            )
+            if refused is not None:
+                return refused
         for note in self._store.notes(VERDICT):
             if (note["candidate_id"], note["tier"]) == (candidate.id, tier.value):
                 return from_json(Verdict, note["verdict"])
