@@ -32,7 +32,9 @@ MAY_SEE = {
     **{part: EVERYTHING - {"api"} | WIRING for part in WIRING},
     "api": EVERYTHING | WIRING,
     "suite": EVERYTHING | WIRING,
-    "cli": EVERYTHING | WIRING | {"suite", "hotloop"},
+    "agent": EVERYTHING | WIRING,
+    "dashboard": EVERYTHING - {"api"} | {"suite", "hotloop"},
+    "cli": EVERYTHING | WIRING | {"suite", "agent", "dashboard", "hotloop"},
     "__main__": {"cli"},
     "hotloop": {"api", "core", "errors"},
 }

@@ -22,11 +22,13 @@ from hotloop.cli import (
     bundle,
     doctor,
     judge,
+    mcp,
     optimize,
     prompt,
     record,
     report,
     selftest,
+    serve,
     show,
     verify,
 )
@@ -50,9 +52,11 @@ app.command("show")(show.show)
 app.command("prompt")(prompt.prompt)
 app.command("bench")(bench.bench)
 app.command("report")(report.report)
+app.command("serve")(serve.serve)
 app.command("record")(record.record)
 app.command("bundle")(bundle.bundle)
 app.command("judge")(judge.judge)
+app.command("mcp")(mcp.mcp)
 app.command("doctor")(doctor.doctor)
 app.command("selftest")(selftest.selftest)
 

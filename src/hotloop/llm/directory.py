@@ -63,7 +63,7 @@ class DirectoryModel:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not (folder / _GUIDE_FILE).exists():
-                _write_whole(folder / _GUIDE_FILE, _GUIDE)
+                write_whole(folder / _GUIDE_FILE, _GUIDE)
         except OSError as exc:
             raise ConfigError(
                 f"{self.name}: expected a folder that can be written, got {exc.strerror}; "
@@ -153,7 +153,7 @@ class DirectoryModel:
         if path.exists():
             return
         try:
-            _write_whole(path, prompt_text(prompt))
+            write_whole(path, prompt_text(prompt))
         except OSError as exc:
             if not self._folder.is_dir():
                 raise self._vanished() from None
@@ -183,7 +183,8 @@ def prompt_text(prompt: Prompt) -> str:
     return "\n\n".join(f"<!-- {m.role.value} -->\n\n{m.text}" for m in prompt.messages)
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
+    """Write a file under another name and rename it, so that nobody reads half of it."""
     temporary = path.with_name(f".{path.name}.tmp{os.getpid()}")
     try:
         with open(temporary, "w", encoding="utf-8") as file:

@@ -1,0 +1,298 @@
+"""The tools of `hotloop mcp`, by the official SDK of the Model Context Protocol.
+
+An agent is a generator here, like any model: problems are loaded and kernels judged by the same
+judge, verdicts are told as a model's prompts tell them (nothing held out, no seeds, no limits of
+the gate), and a run's budget and journal are those of `hotloop optimize`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+
+from hotloop import __version__
+from hotloop.agent import answers
+from hotloop.agent.jobs import MAX_WAIT_S, Job, Jobs
+from hotloop.agent.runs import AGENT, AgentRuns
+from hotloop.agent.warm_judge import WarmJudge
+from hotloop.agent.workspace import Workspace
+from hotloop.core.attempt import Attempt
+from hotloop.core.candidate import Candidate, SourceFile
+from hotloop.core.verdict import Tier
+from hotloop.errors import ConfigError, HotloopError
+from hotloop.kernel_file import read_candidate
+from hotloop.prompts.programs import read_program
+from hotloop.store.reader import RunReader
+
+INSTRUCTIONS = """\
+hotloop verifies GPU kernels. Write a kernel file with a class ModelNew (Triton, or CUDA C++ through
+load_inline) that computes what the reference's Model computes, then:
+  load_problem    the reference, its baselines and the least time the hardware allows
+  verify_kernel   compile, check against secret inputs, time; says what is wrong and where
+  job             the answer of a call that was not done in time
+To search under a budget, where every attempt is kept: start_run with model 'agent', then take
+next_prompt, submit_reply, next_prompt ... until the run ends; best_kernel has the result. A run's
+prompts carry the verdict of what you sent before.
+Speed is only measured on a GPU. A kernel that imitates the result without doing the work is
+refused as REWARD_HACK."""
+
+DEFAULT_WAIT_S = 40.0
+AGENT_STRATEGY = "refine"
+"""One attempt after the other, each prompt with the verdict of the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What the tools work with."""
+
+    workspace: Workspace
+    judge: WarmJudge
+    jobs: Jobs
+    runs: AgentRuns
+    run_table: Callable[[RunReader], str]
+    """A run in words: the one of `hotloop show`."""
+    find_attempt: Callable[[RunReader, int | None], Attempt]
+    """An attempt by its number; the best one for None."""
+
+    def close(self) -> None:
+        """End runs and judge; both go on when they are asked for again."""
+        self.runs.close()
+        self.jobs.close()
+        self.judge.close()
+
+
+def make_server(desk: Desk) -> MCPServer[Any]:
+    """Return a server with all tools; `run("stdio")` serves them."""
+    server: MCPServer[Any] = MCPServer(
+        "hotloop", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR"
+    )
+    for work in (*_judging(desk), *_starting(desk), *_answering(desk), *_reading(desk)):
+        server.tool(structured_output=False)(_one_line_errors(work))
+    return server
+
+
+def _one_line_errors(work: Callable[..., str]) -> Callable[..., str]:
+    """Tell errors for bad input and of the machine as the command line does, in one line."""
+
+    @functools.wraps(work)
+    def told(*args: Any, **kwargs: Any) -> str:
+        try:
+            return work(*args, **kwargs)
+        except HotloopError as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            raise ToolError(f"{type(error).__name__}: {' '.join(lines)}") from error
+
+    return told
+
+
+def _judging(desk: Desk) -> tuple[Callable[..., str], ...]:
+    def load_problem(problem: str, settings: str = "", wait_s: float = DEFAULT_WAIT_S) -> str:
+        """Load and audit a problem; return its reference, baselines and least possible time.
+
+        Args:
+            problem: a problem file in the workspace, or a name like kernelbench/1/19.
+            settings: module-level constants of the file to replace, like N=4096,DTYPE=float16.
+            wait_s: seconds to wait, at most 50; then a job's handle is returned.
+        """
+        found = desk.workspace.problem(problem, settings)
+
+        def work() -> str:
+            return answers.problem_text(found, desk.judge.load(found))
+
+        return _answer(desk.jobs.start(f"load_problem {found.name}", work), wait_s)
+
+    def verify_kernel(
+        problem: str,
+        source: str = "",
+        file: str = "",
+        tier: str = Tier.FAST.value,
+        settings: str = "",
+        wait_s: float = DEFAULT_WAIT_S,
+    ) -> str:
+        """Judge one kernel: compile it, check its numbers on secret inputs, time it.
+
+        Args:
+            problem: as for load_problem.
+            source: the text of the kernel file; or
+            file: a kernel file (.py, .cu) in the workspace.
+            tier: fast, or final (fresh seeds, more values, sanitizers; needs a GPU).
+            settings: as for load_problem.
+            wait_s: seconds to wait, at most 50; then a job's handle is returned.
+        """
+        found = desk.workspace.problem(problem, settings)
+        candidate = _candidate(desk.workspace, source, file)
+        wanted = _tier(tier, desk.workspace.device)
+
+        def work() -> str:
+            verdict = desk.judge.verify(found, candidate, wanted)
+            return answers.verdict_answer(verdict, candidate, found, desk.judge.load(found))
+
+        return _answer(desk.jobs.start(f"verify_kernel {found.name}", work), wait_s)
+
+    def job(job_id: str, wait_s: float = DEFAULT_WAIT_S) -> str:
+        """Return the answer of a call that was not done in time.
+
+        Args:
+            job_id: its handle.
+            wait_s: seconds to wait, at most 50.
+        """
+        return _answer(desk.jobs.find(job_id), wait_s)
+
+    return load_problem, verify_kernel, job
+
+
+def _starting(desk: Desk) -> tuple[Callable[..., str], ...]:
+    def start_run(
+        name: str,
+        problem: str,
+        budget: str = "15m",
+        model: str = AGENT,
+        max_calls: int | None = None,
+        language: str | None = None,
+        strategy: str | None = None,
+        settings: str | None = None,
+    ) -> str:
+        """Start a search under a budget, or go on with one; every attempt is kept in its folder.
+
+        Args:
+            name: the run's folder below runs/.
+            problem: as for load_problem.
+            budget: like 90s, 15m, 1h30m.
+            model: 'agent' (you write the kernels: next_prompt, submit_reply), 'builtin' (templates
+                and a tuner), or a model as `hotloop optimize --model` takes it.
+            max_calls: ends the search after so many replies.
+            language: triton or cuda.
+            strategy: refine (an agent's default), sample, hybrid or tune.
+            settings: as for load_problem.
+        """
+        desk.workspace.problem(problem, settings or "")  # refuses what lies outside, and bad input
+        if model.startswith(("dir:", "replay:")):
+            raise ConfigError("model: expected agent, builtin or an endpoint's model")
+        options = {
+            "budget": budget,
+            "device": desk.workspace.device,
+            "data": desk.workspace.data,
+            "model": model,
+            "max-calls": None if max_calls is None else str(max_calls),
+            "language": language,
+            "strategy": strategy or (AGENT_STRATEGY if model == AGENT else None),
+            "set": settings or None,
+            "parallel": "1" if model == AGENT else None,
+        }
+        folder = desk.runs.start(name, problem, options)
+        then = "next_prompt" if model == AGENT else "run_status"
+        return f"started: {desk.workspace.told(folder)}; go on with {then}"
+
+    def stop_run(run: str) -> str:
+        """End a search; what it has is kept, and start_run with the same arguments goes on.
+
+        Args:
+            run: its name.
+        """
+        folder = desk.runs.find(run)
+        desk.runs.stop(folder)
+        return answers.capped(f"stopped\n\n{desk.runs.said(folder)}")
+
+    return start_run, stop_run
+
+
+def _answering(desk: Desk) -> tuple[Callable[..., str], ...]:
+    def next_prompt(run: str, wait_s: float = DEFAULT_WAIT_S) -> str:
+        """Return the prompt that awaits your reply; it has the verdict of what you sent before.
+
+        Args:
+            run: its name.
+            wait_s: seconds to wait for it, at most 50: kernels are judged meanwhile.
+        """
+        folder = desk.runs.find(run)
+        question = desk.runs.question(folder, max(0.0, min(wait_s, MAX_WAIT_S)))
+        if question is not None:
+            return answers.capped(f"prompt_id: {question.id}\n\n{question.text}")
+        if desk.runs.is_running(folder):
+            return "no prompt yet: a kernel is being judged; call next_prompt again"
+        return answers.capped(f"the run has ended\n\n{desk.runs.said(folder)}")
+
+    def submit_reply(run: str, prompt_id: str, reply: str) -> str:
+        """Answer a prompt of a run: your reasoning if you like, and one fenced block with the file.
+
+        Args:
+            run: its name.
+            prompt_id: as next_prompt gave it.
+            reply: the whole answer.
+        """
+        desk.runs.reply(desk.runs.find(run), prompt_id, reply)
+        return "taken; its verdict stands in the next prompt"
+
+    return next_prompt, submit_reply
+
+
+def _reading(desk: Desk) -> tuple[Callable[..., str], ...]:
+    def list_runs() -> str:
+        """Return the runs of this workspace, and which are going on."""
+        lines = []
+        for name in desk.runs.names():
+            goes_on = desk.runs.is_running(desk.runs.find(name))
+            lines.append(f"{name}: {'running' if goes_on else 'not running'}")
+        return answers.capped("\n".join(lines) or "no runs yet: start_run begins one")
+
+    def run_status(run: str) -> str:
+        """Return a run's attempts with their verdicts and times, and what it spent.
+
+        Args:
+            run: its name.
+        """
+        folder = desk.runs.find(run)
+        goes_on = "running" if desk.runs.is_running(folder) else "not running"
+        with RunReader(folder) as reader:
+            return answers.capped(f"{goes_on}\n{desk.run_table(reader)}")
+
+    def attempt(run: str, number: int) -> str:
+        """Return one attempt: its verdict and its source.
+
+        Args:
+            run: its name.
+            number: as in run_status.
+        """
+        with RunReader(desk.runs.find(run)) as reader:
+            return answers.attempt_answer(reader, desk.find_attempt(reader, number))
+
+    def best_kernel(run: str) -> str:
+        """Return a run's best kernel: its source, its verdict, its place on the roofline.
+
+        Args:
+            run: its name.
+        """
+        with RunReader(desk.runs.find(run)) as reader:
+            return answers.attempt_answer(reader, desk.find_attempt(reader, None))
+
+    return list_runs, run_status, attempt, best_kernel
+
+
+def _answer(job: Job, wait_s: float) -> str:
+    answer = job.answer(wait_s)
+    if answer is not None:
+        return answer
+    return f"{job.what} goes on; call job with job_id {job.id}"
+
+
+def _candidate(workspace: Workspace, source: str, file: str) -> Candidate:
+    if bool(source.strip()) == bool(file):
+        raise ConfigError("expected source or file, one of them")
+    if file:
+        return read_candidate(workspace.inside(file))
+    language = "cuda" if read_program(source).is_cuda else "triton"
+    entry = "kernel.py"
+    return Candidate(language=language, sources=(SourceFile(path=entry, text=source),), entry=entry)
+
+
+def _tier(name: str, device: str) -> Tier:
+    if name not in (Tier.FAST.value, Tier.FINAL.value):
+        raise ConfigError(f"tier: expected fast or final, got {name[:40]!r}")
+    if name == Tier.FINAL.value and device == "cpu":
+        raise ConfigError("tier final: it times kernels and needs a GPU; use fast on a CPU")
+    return Tier(name)
