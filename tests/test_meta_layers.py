@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1] / "src" / "hotloop"
 LEAVES = ("llm", "prompts", "search", "verify", "problems", "store", "templates", "sandbox")
 EVERYTHING = {
     *LEAVES, "core", "errors", "registry", "config", "engine", "report", "api", "testing",
-    "retrieval", "selftest",
+    "retrieval", "selftest", "capture",
 }  # fmt: skip
 WIRING = {"plan", "plan_checks", "wiring", "search_options", "kernel_file"}
 """What `api` is made of: these see every layer."""
@@ -29,10 +29,11 @@ MAY_SEE = {
     "report": {"core", "errors"},
     "testing": {"core", "errors", "registry"},
     "retrieval": {"core", "errors", "prompts", "store"},
+    "capture": {"core", "errors", "problems"},
     **{part: EVERYTHING - {"api"} | WIRING for part in WIRING},
     "api": EVERYTHING | WIRING,
     "suite": EVERYTHING | WIRING,
-    "agent": EVERYTHING | WIRING,
+    "agent": EVERYTHING | WIRING | {"hotloop"},
     "dashboard": EVERYTHING - {"api"} | {"suite", "hotloop"},
     "cli": EVERYTHING | WIRING | {"suite", "agent", "dashboard", "hotloop"},
     "__main__": {"cli"},

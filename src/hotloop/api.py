@@ -6,9 +6,11 @@ engine meet here and know nothing of each other. Nothing here prints.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
+from hotloop.capture import capture
 from hotloop.config import DEFAULT_LANES, Settings
 from hotloop.core.candidate import Candidate
 from hotloop.core.event import Event, Listener
@@ -92,8 +94,10 @@ def _take_in(plan: SearchPlan, store: SqliteStore, listen: Listener) -> None:
 
 
 def optimize(
-    problem: str | Path | Problem,
+    problem: Any,
+    inputs: Sequence[Any] | None = None,
     *,
+    init: Sequence[Any] | None = None,
     listen: Listener = lambda event: None,
     stop: StopFlag | None = None,
     **options: Unpack[SearchOptions],
@@ -101,7 +105,11 @@ def optimize(
     """Search for a faster kernel for `problem`; the same call on the same folder goes on.
 
     Args:
-        problem: a problem file, `kernelbench/LEVEL/ID` (with `data`), or a loaded Problem.
+        problem: a problem file, `kernelbench/LEVEL/ID` (with `data`), or a loaded Problem; or, with
+            `inputs`, a function of tensors, an `nn.Module` class or an instance of one.
+        inputs: example arguments of one call, whose shapes and dtypes count: the judge draws other
+            values. What the function names is written down with it (`hotloop.capture`).
+        init: arguments of the module's class, where an instance's attributes do not tell them.
         listen: called with every event, from the calling thread.
         stop: lets another thread end the search.
         **options: `budget`, `device`, `model`, `start`, `out`, ...: see
@@ -114,13 +122,16 @@ def optimize(
         InfraError: the machine is at fault; the folder keeps what was found.
         StoreError: the folder cannot be written.
     """
-    return run_plan(plan_search(problem, **options), listen=listen, stop=stop)
+    found = _captured(problem, inputs, init, options.get("device"))
+    return run_plan(plan_search(found, **options), listen=listen, stop=stop)
 
 
 def verify(
-    problem: str | Path | Problem,
+    problem: Any,
     candidate: str | Path | Candidate,
+    inputs: Sequence[Any] | None = None,
     *,
+    init: Sequence[Any] | None = None,
     device: str = "auto",
     tier: str | None = None,
     short: bool = False,
@@ -133,6 +144,8 @@ def verify(
     Args:
         problem: as for `optimize`.
         candidate: a `.py` file with `ModelNew`, or a Candidate.
+        inputs: as for `optimize`.
+        init: as for `optimize`.
         device: `auto`, `cuda` or `cpu`.
         tier: `fast` or `final`; by default `final` on a GPU. There is no final tier on `cpu`.
         short: take the short final tier: no sanitizers, no shapes that decide nothing, half the
@@ -152,7 +165,7 @@ def verify(
         raise ConfigError(
             "--short: there is no short fast tier; use it with --tier final, on a GPU"
         )
-    found = find_problem(problem, where, options)
+    found = find_problem(_captured(problem, inputs, init, where), where, options)
     kernel = candidate if isinstance(candidate, Candidate) else read_candidate(Path(candidate))
     verifier = LocalVerifier(where, min_isolation=min_isolation)
     verifier.short_final = short
@@ -161,6 +174,19 @@ def verify(
         return verifier.verify(kernel, wanted)
     finally:
         verifier.close()
+
+
+def _captured(
+    problem: Any, inputs: Sequence[Any] | None, init: Sequence[Any] | None, device: str | None
+) -> str | Path | Problem:
+    """Return a problem as it is, and a live function or module as a problem."""
+    if isinstance(problem, (str, Path, Problem)):
+        if inputs is not None or init is not None:
+            raise ConfigError("inputs, init: a problem file has its own; leave them out")
+        return problem
+    if inputs is None:
+        raise ConfigError("inputs: expected the example arguments of one call, got none")
+    return capture(problem, inputs, init=init, device=find_device(device or "auto"))
 
 
 def load_run(folder: str | Path) -> RunReader:
