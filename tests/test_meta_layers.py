@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1] / "src" / "hotloop"
 LEAVES = ("llm", "prompts", "search", "verify", "problems", "store", "templates", "sandbox")
 EVERYTHING = {
     *LEAVES, "core", "errors", "registry", "config", "engine", "report", "api", "testing",
-    "retrieval", "selftest", "capture",
+    "retrieval", "selftest", "capture", "warm",
 }  # fmt: skip
 WIRING = {"plan", "plan_checks", "wiring", "search_options", "kernel_file"}
 """What `api` is made of: these see every layer."""
@@ -30,6 +30,7 @@ MAY_SEE = {
     "testing": {"core", "errors", "registry"},
     "retrieval": {"core", "errors", "prompts", "store"},
     "capture": {"core", "errors", "problems"},
+    "warm": {"core", "errors", "verify", "hotloop"},
     **{part: EVERYTHING - {"api"} | WIRING for part in WIRING},
     "api": EVERYTHING | WIRING,
     "suite": EVERYTHING | WIRING,

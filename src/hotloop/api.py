@@ -30,6 +30,7 @@ from hotloop.verify import LocalVerifier, find_device
 from hotloop.verify.bundle import read_verdicts
 from hotloop.verify.outside import take_in
 from hotloop.verify.turns import Turns
+from hotloop.warm.client import Request, verify_warm
 from hotloop.wiring import in_turns, open_generator, open_verifier, strategy_factory
 
 DEFAULT_ISOLATION: str = Settings.model_fields["min_isolation"].default
@@ -135,6 +136,7 @@ def verify(
     device: str = "auto",
     tier: str | None = None,
     short: bool = False,
+    warm: bool = False,
     min_isolation: str = DEFAULT_ISOLATION,
     listen: Listener = lambda event: None,
     **options: Unpack[ProblemOptions],
@@ -150,6 +152,8 @@ def verify(
         tier: `fast` or `final`; by default `final` on a GPU. There is no final tier on `cpu`.
         short: take the short final tier: no sanitizers, no shapes that decide nothing, half the
             interleaved rounds.
+        warm: use the judge that an earlier such call left, which has the problem loaded, and leave
+            it to the next; it ends by itself after five minutes without one.
         min_isolation: `T0`, `T1` or `T2`.
         listen: called with the `setup` event once the problem is loaded.
         **options: `settings`, `data`: see `hotloop.search_options.ProblemOptions`.
@@ -167,10 +171,17 @@ def verify(
         )
     found = find_problem(_captured(problem, inputs, init, where), where, options)
     kernel = candidate if isinstance(candidate, Candidate) else read_candidate(Path(candidate))
+
+    def loaded(info: ProblemInfo) -> None:
+        listen(Event(kind="setup", payload={"info": info}))
+
+    if warm:
+        request = Request(problem=found, candidate=kernel, tier=wanted, short=short)
+        return verify_warm(request, device=where, min_isolation=min_isolation, loaded=loaded)
     verifier = LocalVerifier(where, min_isolation=min_isolation)
     verifier.short_final = short
     try:
-        listen(Event(kind="setup", payload={"info": verifier.load(found)}))
+        loaded(verifier.load(found))
         return verifier.verify(kernel, wanted)
     finally:
         verifier.close()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from hotloop.agent.jobs import KEPT, Jobs
-from hotloop.agent.warm_judge import WarmJudge
+from hotloop.warm.judge import WarmJudge
 from hotloop.core.space import Point
 from hotloop.core.verdict import Status, Tier
 from hotloop.errors import ConfigError, WorkerDied

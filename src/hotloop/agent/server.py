@@ -19,7 +19,7 @@ from hotloop import __version__
 from hotloop.agent import answers
 from hotloop.agent.jobs import MAX_WAIT_S, Job, Jobs
 from hotloop.agent.runs import AGENT, AgentRuns
-from hotloop.agent.warm_judge import WarmJudge
+from hotloop.warm.judge import WarmJudge
 from hotloop.agent.workspace import Workspace
 from hotloop.core.attempt import Attempt
 from hotloop.core.candidate import Candidate, SourceFile

@@ -41,7 +41,7 @@ _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 app = typer.Typer(
     name="hotloop",
     help="Turn a PyTorch reference into a verified, faster GPU kernel.",
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     no_args_is_help=False,
 )

@@ -37,7 +37,7 @@ def mcp(
     from hotloop.agent.jobs import Jobs
     from hotloop.agent.runs import AgentRuns
     from hotloop.agent.server import Desk, make_server
-    from hotloop.agent.warm_judge import WarmJudge, local_judge
+    from hotloop.warm.judge import WarmJudge, local_judge
     from hotloop.agent.workspace import Workspace
 
     if idle <= 0:

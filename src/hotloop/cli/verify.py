@@ -32,6 +32,10 @@ def verify(
     short: Annotated[
         bool, typer.Option("--short", help="Final tier without sanitizers, half the timing rounds.")
     ] = False,
+    warm: Annotated[
+        bool,
+        typer.Option("--warm", help="Keep the judge for the next such call, five minutes at most."),
+    ] = False,
     set_: options.Set = None,
     data: options.Data = None,
     min_isolation: options.MinIsolation = None,
@@ -54,6 +58,7 @@ def verify(
         device=where,
         tier=tier,
         short=short,
+        warm=warm,
         min_isolation=min_isolation or api.DEFAULT_ISOLATION,
         listen=with_interpreter_notice(found, with_audit_notice(listen)),
     )
