@@ -26,7 +26,7 @@ endif
 
 .PHONY: help venv demo demo-model test test-slow test-gpu check bench-attention bench-verify bench-copy \
   bench-final bench-audit bench-honest bench-attacks bench-durability bench-isolation bench-timing \
-  bench-mutation bench-mutation-gpu bench-kernelbench pilot-report verifier-quality readme clean
+  bench-mutation bench-mutation-gpu bench-kernelbench bench-examples pilot-report verifier-quality readme clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ bench-attacks: $(READY)  ## run all cheats, of which each must be refused (GPU o
 
 bench-kernelbench: $(READY)  ## what suites of `hotloop bench` came to (no GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.kernelbench $(ARGS)
+
+bench-examples: $(READY)  ## compare first drafts of two suites, with and without examples (no GPU); writes benchmarks/results
+	@$(RUN) -m benchmarks.examples_effect $(ARGS)
 
 bench-durability: $(READY)  ## kill runs at random moments and soak one (no GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.durability $(ARGS)
