@@ -26,7 +26,7 @@ endif
 
 .PHONY: help venv demo demo-model test test-slow test-gpu check bench-attention bench-verify bench-copy \
   bench-final bench-audit bench-honest bench-attacks bench-durability bench-isolation bench-timing \
-  bench-mutation bench-mutation-gpu bench-kernelbench bench-examples pilot-report verifier-quality readme clean
+  bench-mutation bench-mutation-gpu bench-kernelbench bench-examples pilot-report verifier-quality readme docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -127,6 +127,13 @@ verifier-quality: $(READY)  ## merge what was measured of the verifier and write
 
 readme: $(READY)  ## write the README's table and picture from benchmarks/results
 	@$(RUN) -m benchmarks.readme
+
+docs: $(READY)  ## build the documentation into build/docs and check its links
+ifndef PYTHON
+	@$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[docs]'
+endif
+	@$(RUN) -m sphinx -q -W --keep-going -c docs -b html . build/docs
+	@echo "build/docs/docs/index.html"
 
 clean:  ## remove caches and the environment
 	rm -rf $(VENV) $(METADATA) .pytest_cache .mypy_cache .ruff_cache .hypothesis
