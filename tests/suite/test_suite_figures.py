@@ -5,6 +5,7 @@ import json
 import pytest
 from suite_figure_runs import WITH_LIBRARY, Made, measured, run_at
 
+from hotloop.core.problem import NOTHING_TELLS
 from hotloop.core.verdict import Status, Tier
 from hotloop.suite.figures import suite_figures
 from hotloop.suite.figures_rows import Column
@@ -213,6 +214,14 @@ def test_what_cannot_be_decided_is_listed_and_in_no_target(tmp_path):
         {"problem": "1/1", "status": "PASSED", "reason": "zeros pass"},
         {"problem": "1/2", "status": "NO_KERNEL", "reason": "what was found"},
     ]
+
+
+def test_a_reference_that_nothing_can_be_told_by_is_undecidable_and_a_broken_one_is_not(tmp_path):
+    random = run_at(tmp_path, 1, trouble=f"ProblemError: {NOTHING_TELLS}: forward draws numbers")
+    broken = run_at(tmp_path, 2, trouble="ProblemError: forward fails")
+    found = figures(random, broken)
+    assert group(found, "decidable")["problems"] == 1
+    assert [n["problem"] for n in found["columns"][CUDA]["undecidable"]] == ["1/1"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from hotloop import __version__
 from hotloop.agent import answers
 from hotloop.agent.jobs import MAX_WAIT_S, Job, Jobs
 from hotloop.agent.runs import AGENT, AgentRuns
-from hotloop.warm.judge import WarmJudge
 from hotloop.agent.workspace import Workspace
 from hotloop.core.attempt import Attempt
 from hotloop.core.candidate import Candidate, SourceFile
@@ -28,6 +27,7 @@ from hotloop.errors import ConfigError, HotloopError
 from hotloop.kernel_file import read_candidate
 from hotloop.prompts.programs import read_program
 from hotloop.store.reader import RunReader
+from hotloop.warm.judge import WarmJudge
 
 INSTRUCTIONS = """\
 hotloop verifies GPU kernels. Write a kernel file with a class ModelNew (Triton, or CUDA C++ through

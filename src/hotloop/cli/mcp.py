@@ -37,8 +37,8 @@ def mcp(
     from hotloop.agent.jobs import Jobs
     from hotloop.agent.runs import AgentRuns
     from hotloop.agent.server import Desk, make_server
-    from hotloop.warm.judge import WarmJudge, local_judge
     from hotloop.agent.workspace import Workspace
+    from hotloop.warm.judge import WarmJudge, local_judge
 
     if idle <= 0:
         raise ConfigError(f"--idle: expected seconds above 0, got {idle:g}")

@@ -38,6 +38,11 @@ class Role(StrEnum):
     """Final tier only; never shown to a model."""
 
 
+NOTHING_TELLS = "no values can tell a right result from a wrong one"
+"""How the `ProblemError` of a reference begins that nobody can be judged by: its output is random,
+constant or ill-conditioned on all inputs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """One set of sizes of a problem."""

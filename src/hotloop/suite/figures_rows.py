@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hotloop.core.attempt import Attempt
-from hotloop.core.problem import ProblemInfo
+from hotloop.core.problem import NOTHING_TELLS, ProblemInfo
 from hotloop.core.record import from_json
 from hotloop.core.verdict import Performance, Status, Tier, Verdict
 from hotloop.engine.result import best_attempt
@@ -115,9 +115,12 @@ class RunRow:
     def undecidable(self) -> str | None:
         """Why a verdict on this problem says little; None when nothing was found against it.
 
-        The problem can be faked, or no inputs tell right from wrong. A problem that was never
-        loaded is not undecidable: it stays in every target, as not solved.
+        The problem can be faked, or no inputs tell right from wrong, which may show when it is
+        loaded. A problem that was not loaded for any other reason is not undecidable: it stays in
+        every target, as not solved.
         """
+        if NOTHING_TELLS in self.run.trouble:
+            return self.run.trouble
         if self.info is not None and not self.info.rankable:
             reasons = self.info.audit.reasons if self.info.audit is not None else self.info.notes
             return reasons[0] if reasons else "the problem can be faked"

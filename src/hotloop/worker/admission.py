@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from hotloop.core.problem import NOTHING_TELLS
 from hotloop.core.verdict import Tier
 from hotloop.errors import ProblemError
 from hotloop.worker.draw import Outputs, unfit_reason
@@ -58,7 +59,7 @@ def admitted(reference: ModelReference) -> tuple[tuple[str, ...], frozenset[str]
             reference.note(f"value profile 'parameters' left out: {reason}")
     if not kept:
         raise ProblemError(
-            "no values can tell a right result from a wrong one: "
+            f"{NOTHING_TELLS}: "
             + "; ".join((*reference.degenerate(), *(f"{p}: {r}" for p, r in refused.items())))
         )
     return kept, frozenset(kept) & {"integers"}

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hotloop.core.problem import NOTHING_TELLS
 from hotloop.core.verdict import Tier
 from hotloop.errors import ProblemError
 from hotloop.worker import attention_math, baselines, needles
@@ -97,7 +98,7 @@ class AttentionReference(Reference):
         self.profiles = tuple(p for p in fast if loaded.wants(p) and self._admit(p))
         if not self.profiles:
             reasons = "; ".join(self.notes)
-            raise ProblemError(f"no values can tell a right result from a wrong one: {reasons}")
+            raise ProblemError(f"{NOTHING_TELLS}: {reasons}")
         self.final_profiles = names(ATTENTION_PROFILES, Tier.FINAL)
 
     def resized(self, loaded: Any) -> AttentionReference:
