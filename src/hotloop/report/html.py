@@ -2,8 +2,9 @@
 
 Covered: every text that did not come from this package is escaped (the templates escape by default,
 and what is marked safe is made in `svg` and `highlight` out of escaped parts); a content security
-policy that allows this page's own style sheet and script by their hash, and nothing else: no
-network, no inline handlers, no inline styles. Not covered: what a reader does with a source.
+policy that allows this page's own style sheet and script by their hash, pictures out of the page
+itself (to save a plot as PNG), and nothing else: no network, no inline handlers, no inline styles.
+Not covered: what a reader does with a source.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def _policy(style: str, script: str) -> str:
     ]
     return (
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
-        "base-uri 'none'; form-action 'none'"
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
