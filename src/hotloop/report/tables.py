@@ -78,7 +78,8 @@ def correct_table(groups: Figures) -> Table:
     note = (
         "Correct: passed the final tier, which only the best few kernels of a run are put to. "
         "Rankable: the audit found nothing by which the problem can be faked. Decidable: all but "
-        "those that something was found against; a problem that was not loaded stays in it, unless no values can tell right from wrong there."
+        "those that something was found against, or whose values cannot tell right from wrong; a "
+        "problem that was not loaded for another reason stays in it."
     )
     return Table(title="Correct", head=head, rows=rows, labels=3, note=note)
 
