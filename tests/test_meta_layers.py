@@ -38,6 +38,7 @@ MAY_SEE = {
     "dashboard": EVERYTHING - {"api"} | {"suite", "hotloop"},
     "cli": EVERYTHING | WIRING | {"suite", "agent", "dashboard", "hotloop"},
     "__main__": {"cli"},
+    "notebook": {"cli", "core", "errors"},
     "hotloop": {"api", "core", "errors"},
 }
 """What each layer may import besides itself; `hotloop` is the package's own __init__."""
