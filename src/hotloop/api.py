@@ -74,6 +74,7 @@ def run_plan(
                     store=store,
                     lanes=plan.config.parallel if plan.spec.generator == BUILTIN else DEFAULT_LANES,
                     calls=plan.config.parallel,
+                    closes=plan.closes,
                 )
                 result = run_search(plan.problem, parts, spec=plan.spec, listen=listen, stop=stop)
         finally:

@@ -61,6 +61,8 @@ class SearchPlan:
     verdicts: Path | None
     wait: bool
     """Whether answers from outside are awaited."""
+    closes: bool = False
+    """Whether the search ends with what is known."""
     gpu: str | None = None
     """Index or UUID of the GPU for a judge on this machine; None for the first visible one."""
 
@@ -168,6 +170,7 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
         judge=judge,
         verdicts=None if verdicts is None else Path(verdicts),
         wait=not options.get("no_wait"),
+        closes=bool(options.get("close")),
     )
 
 

@@ -52,6 +52,9 @@ class SearchOptions(ProblemOptions, total=False):
     most alike other problem, in prompts for a new design."""
     verdicts: str | Path | None
     """What `hotloop judge` wrote for a bundle of this run."""
+    close: bool | None
+    """End the search with what is known: nothing is written, verified or awaited any more but the
+    final check of the best. The same call without it goes on with the search."""
     no_wait: bool | None
     """End when only answers from outside are missing; the same call goes on."""
     strategy: str | None

@@ -68,6 +68,7 @@ def bench(
     seed: options.Seed = None,
     parallel: options.Parallel = None,
     min_isolation: options.MinIsolation = None,
+    close: options.Close = False,
     no_wait: options.NoWait = False,
     verdicts: options.Verdicts = None,
     out: bench_options.Out = None,
@@ -83,7 +84,7 @@ def bench(
         "max_tokens": max_tokens, "max_usd": max_usd, "settings": options.settings_of(set_),
         "data": pin_data(data), "strategy": strategy, "sees": sees, "seed": seed,
         "parallel": parallel, "examples": examples, "min_isolation": min_isolation,
-        "no_wait": no_wait, "verdicts": verdicts,
+        "close": close, "no_wait": no_wait, "verdicts": verdicts,
     }  # fmt: skip
     entries = select(list_kernelbench(given["data"]), levels, problems)
     extra = SuiteExtras(held_out=_held_out(entries, held_out), short_final=not full_final)

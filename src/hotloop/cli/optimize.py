@@ -16,7 +16,7 @@ from hotloop.cli.screen import open_screen
 from hotloop.cli.stopping import LoudStop
 from hotloop.engine import RunResult, StopReason, interrupts
 from hotloop.errors import Pending
-from hotloop.plan import plan_search
+from hotloop.plan import SearchPlan, plan_search
 
 
 def optimize(
@@ -39,6 +39,7 @@ def optimize(
     seed: options.Seed = None,
     parallel: options.Parallel = None,
     min_isolation: options.MinIsolation = None,
+    close: options.Close = False,
     no_wait: options.NoWait = False,
     verdicts: options.Verdicts = None,
     out: options.Out = None,
@@ -67,17 +68,22 @@ def optimize(
         seed=seed,
         min_isolation=min_isolation,
         parallel=parallel,
+        close=close,
         no_wait=no_wait,
         verdicts=verdicts,
     )
     for line in summary.opening(plan, is_default_model=model is None):
         output.say(line)
+    result = _run(plan)
+    output.result(summary.record(plan, result), summary.closing(plan, result))
+    raise typer.Exit(_exit_code(result))
+
+
+def _run(plan: SearchPlan) -> RunResult:
     stop = LoudStop()
     with interrupts(stop), open_screen(sys.stderr, os.environ) as screen:
         listen = with_interpreter_notice(plan.problem, with_audit_notice(screen))
-        result = api.run_plan(plan, listen=listen, stop=stop)
-    output.result(summary.record(plan, result), summary.closing(plan, result))
-    raise typer.Exit(_exit_code(result))
+        return api.run_plan(plan, listen=listen, stop=stop)
 
 
 def _exit_code(result: RunResult) -> int:

@@ -78,6 +78,10 @@ Examples = Annotated[
         help="Runs or suites whose verified kernels a model may be shown, as examples; repeatable.",
     ),
 ]
+Close = Annotated[
+    bool,
+    typer.Option("--close", help="End the search with what is known; only the final check is due."),
+]
 NoWait = Annotated[
     bool,
     typer.Option("--no-wait", help="End with code 4 when only answers from outside are missing."),

@@ -24,6 +24,7 @@ _WHY = {
     StopReason.CALLS: "the model calls allowed were made",
     StopReason.TOKENS: "no further call fits the tokens allowed",
     StopReason.USD: "no further call fits the dollars allowed",
+    StopReason.CLOSED: "the search was closed",
     StopReason.WAITING: "only answers from outside are missing",
     StopReason.EXHAUSTED: "nothing is left to try",
     StopReason.INTERRUPTED: "interrupted",

@@ -17,6 +17,7 @@ from hotloop.core.verdict import Evidence, Stage, Status, Tier, Verdict
 from hotloop.engine.session import Session
 
 WANTED = "outside_wanted"
+CLOSING = "closing"
 ERROR = "outside_error"
 """Fields: `candidate_id`, and `tier` where it is known."""
 
@@ -30,6 +31,21 @@ MAX_REFUSALS = 2
 def is_judged_elsewhere(store: Store) -> bool:
     """Whether this run has asked a judge elsewhere."""
     return bool(store.notes(WANTED))
+
+
+def is_wanted(store: Store, candidate_id: str, tier: Tier) -> bool:
+    """Whether a judge elsewhere was asked for this verdict."""
+    return any(
+        note.get("candidate_id") == candidate_id and note.get("tier") == tier.value
+        for note in store.notes(WANTED)
+    )
+
+
+def note_closing(store: Store, closes: bool) -> None:
+    """Write down that the search is closed, or open again: what it wanted is wanted or not."""
+    notes = store.notes(CLOSING)
+    if closes != bool(notes and notes[-1]["closes"]):
+        store.note(CLOSING, {"closes": closes})
 
 
 def is_refused(store: Store, candidate_id: str, tier: Tier, *, times: int = 1) -> bool:

@@ -15,6 +15,7 @@ from hotloop.core.event import Event, Listener
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Verifier
 from hotloop.engine.calls import Calls
+from hotloop.engine.elsewhere import note_closing
 from hotloop.engine.ending import Ending
 from hotloop.engine.final import run_final_tier
 from hotloop.engine.lanes import Lanes
@@ -53,11 +54,12 @@ def run_search(
         StoreError: the journal cannot be written.
     """
     parts.store.begin(spec, problem)
-    stored = stored_result(parts.store, spec)
+    stored = stored_result(parts.store, spec, closes=parts.closes)
     if stored is not None:
         payload = {"reason": stored.reason, "message": stored.detail, "waiting": ()}
         listen(Event(kind="stopped", payload=payload))
         return stored
+    note_closing(parts.store, parts.closes)
     reporter = Reporter(parts.store, listen)
     began_s = clock()
     try:
@@ -133,7 +135,7 @@ def _is_time_for_final(session: Session, ending: Ending) -> bool:
     if not session.has_final or session.stop.now:
         return False
     # An answer that is still to come may be the best, unless there is no time left to verify it.
-    return not ending.is_waiting or ending.reason is StopReason.WALL
+    return not ending.is_waiting or ending.reason in (StopReason.WALL, StopReason.CLOSED)
 
 
 def _overrun(session: Session) -> str | None:

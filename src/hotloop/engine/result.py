@@ -28,6 +28,9 @@ class StopReason(StrEnum):
     """No further model call fits the dollars of the budget."""
     EXHAUSTED = "exhausted"
     """The strategy has nothing left to try."""
+    CLOSED = "closed"
+    """The user closed the search: its best kernel is what was known then. Without closing it, the
+    same command goes on."""
     WAITING = "waiting"
     """Only answers from outside are missing; the same command goes on."""
     INTERRUPTED = "interrupted"
@@ -139,11 +142,12 @@ def best_attempt(attempts: Sequence[Attempt], finals: Mapping[str, Verdict]) -> 
     return order[0] if order else None
 
 
-def stored_result(store: Store, spec: RunSpec) -> RunResult | None:
+def stored_result(store: Store, spec: RunSpec, *, closes: bool = False) -> RunResult | None:
     """Return the result of a run that has nothing left to do; None when it can go on.
 
     That is so when its last session ended because the strategy was exhausted or because a limit
-    was reached that the budget asked for now does not raise.
+    was reached that the budget asked for now does not raise; and when it was closed, as long as
+    closing it is asked for (`closes`).
     """
     stops = store.notes("stopped")
     if not stops:
@@ -152,6 +156,7 @@ def stored_result(store: Store, spec: RunSpec) -> RunResult | None:
     former = from_json(Budget, stops[-1]["budget"])
     over = {
         StopReason.EXHAUSTED: True,
+        StopReason.CLOSED: closes,
         StopReason.WALL: _within(spec.budget.wall_s, former.wall_s),
         StopReason.CANDIDATES: _within(spec.budget.max_candidates, former.max_candidates),
         StopReason.CALLS: _within(spec.budget.max_calls, former.max_calls),

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine.calls import Call, Calls
 from hotloop.engine.desk import Desk
-from hotloop.engine.elsewhere import given_up, is_judged_elsewhere, is_refused
+from hotloop.engine.elsewhere import given_up, is_judged_elsewhere, is_refused, is_wanted
 from hotloop.engine.ending import Ending
 from hotloop.engine.judging import BuildState, await_build, judge
 from hotloop.engine.lanes import Lanes
@@ -77,6 +77,8 @@ class _Search:
     def run(self) -> Ending:
         """Go on until something ends it; return what did."""
         reason = self._loop()
+        if reason is StopReason.CLOSED:
+            self._take_known()
         if reason is StopReason.WALL:
             if is_judged_elsewhere(self._session.parts.store):
                 self._ask_elsewhere()
@@ -112,6 +114,17 @@ class _Search:
             return
         needs_no_turn(session.parts.verifier, queued.candidate)
         self._conclude(queued, verdict)
+
+    def _take_known(self) -> None:
+        """Conclude what a judge elsewhere has answered; the rest stays open, asked for or not."""
+        if not is_judged_elsewhere(self._session.parts.store):
+            return
+        for queued in self._pipeline.drain():
+            verdict = self._outcomes.known(queued.candidate)
+            if verdict is not None:
+                self._conclude(queued, verdict)
+            elif is_wanted(self._session.parts.store, queued.candidate.id, Tier.FAST):
+                self._judge(queued, may_retry=False)
 
     def _ask_elsewhere(self) -> None:
         """Ask for the verdicts of all that is written: that takes no time of this machine."""

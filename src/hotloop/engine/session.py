@@ -33,6 +33,9 @@ class Parts:
     count as well."""
     heartbeat_s: float = HEARTBEAT_S
     """Real seconds between two questions to a judge whether it is still there."""
+    closes: bool = False
+    """Whether the search ends with what is known: no call, no verification, no waiting, but the
+    final tier for what was found."""
     outage_s: float = FIRST_WAIT_S
     """Real seconds until an endpoint that answered before and is down is asked again, at first."""
 
@@ -61,6 +64,8 @@ class Session:
         """Return why no further verification may start; None when one may."""
         if self.stop.draining:
             return StopReason.INTERRUPTED
+        if self.parts.closes:
+            return StopReason.CLOSED
         return None if self.meter.allows_fast() else StopReason.WALL
 
     def why_no_call(self, in_flight: int) -> StopReason | None:

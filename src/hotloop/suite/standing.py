@@ -108,7 +108,7 @@ def is_finished(plan: SearchPlan) -> bool:
     try:
         with RunReader(plan.folder) as reader:
             # It reads and no more, and so does what it is given to.
-            stored = stored_result(cast("Store", reader), plan.spec)
+            stored = stored_result(cast("Store", reader), plan.spec, closes=plan.closes)
     except ForeignRun:
         return False
     # A run that was killed after its last word has still to write its kernel down.

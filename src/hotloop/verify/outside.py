@@ -28,6 +28,8 @@ WANTED = "outside_wanted"
 INFO = "outside_info"
 VERDICT = "outside_verdict"
 ERROR = "outside_error"
+CLOSING = "closing"
+"""Noted by the engine: whether the search was closed."""
 
 _WHAT_TO_DO = (
     "hotloop bundle RUN --out FILE, on the GPU machine hotloop judge --bundle FILE --out VERDICTS, "
@@ -178,6 +180,8 @@ def pending_items(
     # An attempt may have ended without the answer: it was given up, or judged here after all.
     answered |= {(a.candidate_id, Tier.FAST.value) for a in attempts if a.verdict is not None}
     refusals = _refusals(reader.notes(ERROR))
+    closing = reader.notes(CLOSING)
+    is_closed = bool(closing and closing[-1]["closes"])
     wanted = dict.fromkeys((n["candidate_id"], n["tier"]) for n in reader.notes(WANTED))
     return [
         Item(
@@ -191,6 +195,7 @@ def pending_items(
         )
         for candidate_id, tier in wanted
         if (candidate_id, tier) not in answered
+        and not (is_closed and tier == Tier.FAST.value)  # the search goes on without them
     ]
 
 
