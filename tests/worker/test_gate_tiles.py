@@ -348,6 +348,40 @@ def test_as_many_bad_tiles_as_the_envelope_has_and_no_more():
     assert beyond_rank(errors > 1e-3, errors, envelope, sizes) == 8
 
 
+@pytest.mark.parametrize("kind", ["zeros", "halves", "eight bits"])
+def test_ill_tiles_of_the_envelope_excuse_no_wrong_ones(kind):
+    """Sixteen rows of sines of huge arguments, where every float32 implementation is lost."""
+    gen = generator(0)
+    x = torch.randn(128, TILE, generator=gen)
+    turns, scale = torch.ones(128, 1), torch.ones(128, 1)
+    turns[:16] = 1.6e7
+    scale[16] = 30.0  # so that the output as a whole is well-conditioned
+
+    def wave(x, turns, scale):
+        return scale * torch.sin(x * turns + turns * 0.37)
+
+    golden = wave(x.double(), turns.double(), scale.double())
+    members = [
+        wave(x, turns, scale),
+        scale * torch.sin((x + 0.37) * turns),
+        scale * torch.sin(torch.addcmul(turns * 0.37, x * 0.5, turns * 2)),
+    ]
+    bound = make_bound(golden, members, torch.float32, exact=False)
+    assert bound.conditioning < 0.1
+    honest = scale * torch.sin(turns * 0.37 + turns * x)
+    assert gate(honest, golden, bound).passed
+    for count in (1, 16):
+        output = honest.clone()
+        wrong = {"zeros": 0.0, "halves": 0.5}
+        if kind in wrong:
+            output[-count:] *= wrong[kind]
+        else:
+            output[-count:] = output[-count:].to(torch.float8_e5m2).float()
+        result = gate(output, golden, bound)
+        assert not result.passed
+        assert result.bad_tiles == count
+
+
 def test_errors_of_large_values_excuse_none_of_small_ones():
     sizes = torch.ones(64, dtype=torch.float64)
     sizes[32:] = 1e-3

@@ -7,8 +7,8 @@ nonfinite  NaN and Inf exactly where the golden has the same ones
 bulk       RMSE(c - g) <= m * RMSE(b - g) + r    m = 2 for float32 and float64, 3 for 16-bit types
 tail       max|c - g|  <= 4 * max|b - g| + r_max
 tile       RMSE in every 16,384 consecutive elements <= max(4 * its own, F * typical) + r, so that
-           one wrong tile cannot hide in a large tensor; or no worse than the envelope's tile of the
-           same rank (`tile_ranks.py`)
+           one wrong tile cannot hide in a large tensor; an error that may be rounding's luck is
+           held to the envelope's tile of the same rank (`tile_ranks.py`)
 
 `b` is the envelope and `r` the rounding floor; `tile_law.py` says what is typical of a tile, and
 `bound.py` what luck adds for outputs of a few elements. The factors follow torch's
