@@ -6,7 +6,7 @@ engine meet here and know nothing of each other. Nothing here prints.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -124,7 +124,8 @@ def optimize(
         InfraError: the machine is at fault; the folder keeps what was found.
         StoreError: the folder cannot be written.
     """
-    found = _captured(problem, inputs, init, options.get("device"))
+    _require_known(options, SearchOptions)
+    found = _captured(problem, inputs, init, options)
     return run_plan(plan_search(found, **options), listen=listen, stop=stop)
 
 
@@ -164,13 +165,16 @@ def verify(
         ProblemError: the reference is broken.
         InfraError: the machine is at fault; the candidate was not judged.
     """
+    _require_known(options, ProblemOptions)
     where = find_device(device)
     wanted = _tier(tier, where)
     if short and wanted is not Tier.FINAL:
         raise ConfigError(
             "--short: there is no short fast tier; use it with --tier final, on a GPU"
         )
-    found = find_problem(_captured(problem, inputs, init, where), where, options)
+    found = find_problem(
+        _captured(problem, inputs, init, {**options, "device": where}), where, options
+    )
     kernel = candidate if isinstance(candidate, Candidate) else read_candidate(Path(candidate))
 
     def loaded(info: ProblemInfo) -> None:
@@ -188,8 +192,19 @@ def verify(
         verifier.close()
 
 
+def _require_known(options: Mapping[str, object], kind: type) -> None:
+    known = {name for base in kind.__mro__ for name in getattr(base, "__annotations__", ())}
+    known |= set(getattr(kind, "__optional_keys__", ()))
+    unknown = sorted(set(options) - known)
+    if unknown:
+        raise ConfigError(f"unknown option {unknown[0]!r}; known: {', '.join(sorted(known))}")
+
+
 def _captured(
-    problem: Any, inputs: Sequence[Any] | None, init: Sequence[Any] | None, device: str | None
+    problem: Any,
+    inputs: Sequence[Any] | None,
+    init: Sequence[Any] | None,
+    options: Mapping[str, Any],
 ) -> str | Path | Problem:
     """Return a problem as it is, and a live function or module as a problem."""
     if isinstance(problem, (str, Path, Problem)):
@@ -198,7 +213,9 @@ def _captured(
         return problem
     if inputs is None:
         raise ConfigError("inputs: expected the example arguments of one call, got none")
-    return capture(problem, inputs, init=init, device=find_device(device or "auto"))
+    if options.get("settings"):
+        raise ConfigError("settings: a live function has no constants of a file; leave them out")
+    return capture(problem, inputs, init=init, device=find_device(options.get("device") or "auto"))
 
 
 def load_run(folder: str | Path) -> RunReader:

@@ -154,6 +154,22 @@ def test_a_server_that_cannot_start_says_why(home):
         )  # fmt: skip
 
 
+def test_an_edited_hotloop_or_another_environment_gets_another_judge(home, monkeypatch):
+    def place():
+        found = wire.socket_path("cpu", *client._hotloop(), *client._surroundings())
+        assert found == wire.socket_path("cpu", *client._hotloop(), *client._surroundings())
+        return found
+
+    before = place()
+    monkeypatch.setenv("CUDA_HOME", "/elsewhere")
+    assert place() != before
+    monkeypatch.setenv("UNRELATED", "1")
+    moved = place()
+    package, newest = client._hotloop()
+    monkeypatch.setattr(client, "_hotloop", lambda: (package, newest + "0"))
+    assert place() != moved
+
+
 def test_errors_of_unknown_kinds_are_the_machines():
     with pytest.raises(InfraError, match="text"):
         wire.raise_error({"error": "SystemExit", "message": "text"})

@@ -40,7 +40,7 @@ BUILD_S = 150.0
 VERIFY_S = 1200.0
 """Over what a judge waits for a candidate in all, `worker/patience.py`: a slow one is a verdict."""
 
-_KEPT_VARIABLES = (
+KEPT_VARIABLES = (
     "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TMP", "TEMP", "VIRTUAL_ENV", "PYTHONPATH",
     "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_HOME", "CUDA_PATH",
     "NCCL_NVLS_ENABLE", "TORCH_SYMM_MEM_DISABLE_MULTICAST", "NVSHMEM_DISABLE_NVLS", "CC", "CXX",
@@ -231,7 +231,7 @@ class LocalVerifier:
         return choose_tier(min_isolation)
 
     def _spawn(self) -> JudgeProcess:
-        env = {k: os.environ[k] for k in _KEPT_VARIABLES if k in os.environ}
+        env = {k: os.environ[k] for k in KEPT_VARIABLES if k in os.environ}
         if self.gpus.wanted is not None:
             env["CUDA_VISIBLE_DEVICES"] = self.gpus.wanted
         return JudgeProcess(self._command(), env, self._log)

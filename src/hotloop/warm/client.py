@@ -19,6 +19,7 @@ from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.record import from_json, to_json
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.errors import WorkerDied
+from hotloop.verify.local import KEPT_VARIABLES
 from hotloop.warm import wire
 
 IDLE_S = 300.0
@@ -57,11 +58,7 @@ def verify_warm(
         ProblemError: the reference is broken.
         InfraError: the machine is at fault; the candidate was not judged.
     """
-    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "all")
-    package = str(Path(hotloop.__file__).parent)
-    path = wire.socket_path(
-        device, min_isolation, gpus, sys.executable, package, hotloop.__version__
-    )
+    path = wire.socket_path(device, min_isolation, sys.executable, *_hotloop(), *_surroundings())
     words = ["--device", device, "--min-isolation", min_isolation, "--idle", f"{idle_s:g}"]
     with _connected(path, words) as connection:
         wire.send(
@@ -80,6 +77,18 @@ def verify_warm(
     if "error" in reply:
         wire.raise_error(reply)
     return from_json(Verdict, reply["verdict"])
+
+
+def _hotloop() -> tuple[str, str]:
+    """Return which hotloop this is, and when its newest file was written: an edited one is new."""
+    package = Path(hotloop.__file__).parent
+    newest_ns = max(file.stat().st_mtime_ns for file in package.rglob("*.py"))
+    return str(package), str(newest_ns)
+
+
+def _surroundings() -> list[str]:
+    """Return what a judge takes from the environment."""
+    return [f"{name}={os.environ.get(name)}" for name in KEPT_VARIABLES]
 
 
 @contextmanager

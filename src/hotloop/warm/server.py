@@ -19,7 +19,7 @@ from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
 from hotloop.core.record import from_json, to_json
 from hotloop.core.verdict import Tier
-from hotloop.errors import HotloopError, WorkerDied
+from hotloop.errors import HotloopError, InfraError, WorkerDied
 from hotloop.verify import LocalVerifier
 from hotloop.warm import wire
 from hotloop.warm.judge import WarmJudge
@@ -101,16 +101,22 @@ def _answer(connection: socket.socket, judge: WarmJudge, seat: _Seat) -> None:
     try:
         info = judge.load(problem)
         seat.judge.short_final = is_short
-        wire.send(connection, {"info": to_json(info)})
+        if not _sent(connection, {"info": to_json(info)}):
+            return
         reply: dict[str, Any] = {"verdict": to_json(judge.verify(problem, candidate, tier))}
     except HotloopError as error:
         reply = wire.error_record(error)
-    except OSError:
-        return  # who asked is gone
+    except OSError as error:  # the judge's log, or its folders
+        reply = wire.error_record(InfraError(f"the warm judge: {error}; leave out --warm"))
+    _sent(connection, reply)
+
+
+def _sent(connection: socket.socket, record: dict[str, Any]) -> bool:
     try:
-        wire.send(connection, reply)
-    except OSError:
-        return
+        wire.send(connection, record)
+    except OSError:  # who asked is gone
+        return False
+    return True
 
 
 if __name__ == "__main__":
