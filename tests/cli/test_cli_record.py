@@ -83,7 +83,11 @@ def test_bad_input_is_one_line(tmp_path, capsys):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("data", [b"no gzip", gzip.compress(b"{}")[:-3], gzip.compress(b"{}")])
+@pytest.mark.parametrize(
+    "data",
+    [b"no gzip", gzip.compress(b"{}")[:-3], gzip.compress(b"{}")],
+    ids=["no gzip", "cut off", "no recording"],  # its bytes have the time in them
+)
 def test_a_damaged_compressed_recording_is_refused(tmp_path, capsys, data):
     plan_in(tmp_path)
     path = tmp_path / "calls.jsonl.gz"

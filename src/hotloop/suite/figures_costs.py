@@ -37,13 +37,15 @@ def paid_when_finished(reader: RunReader) -> dict[int, Paid]:
     """Return for each attempt with a verdict what the run had spent by then."""
     attempts = {attempt.id: attempt for attempt in reader.attempts()}
     costs = _costs(reader, attempts)
-    asked: list[int] = []
+    asked: set[int] = set()
+    total = costs[0]
     found: dict[int, Paid] = {}
     for kind, attempt_id in _order(reader):
         if kind == "proposed":
-            asked.append(attempt_id)
+            if attempt_id not in asked:
+                asked.add(attempt_id)
+                total = _sum(total, costs[attempt_id])
             continue
-        total = reduce(_sum, (costs[n] for n in dict.fromkeys(asked)), costs[0])
         found[attempt_id] = Paid(
             time_s=attempts[attempt_id].finished_s,
             calls=total.calls,
