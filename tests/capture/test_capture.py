@@ -127,11 +127,11 @@ def test_a_function_without_source_says_so():
 
 
 def test_the_captured_problem_is_a_problem():
-    problem = capture(live.gated, [torch.randn(3, 4), torch.rand(3, 4)], device="cpu")
+    problem = capture(live.gated, [torch.randn(64, 8), torch.rand(64, 8)], device="cpu")
     assert problem.name == "gated"
-    again = capture(live.gated, [torch.randn(3, 4), torch.rand(3, 4)], device="cpu")
+    again = capture(live.gated, [torch.randn(64, 8), torch.rand(64, 8)], device="cpu")
     assert again.id == problem.id  # other random examples are the same problem
-    other = capture(live.gated, [torch.randn(3, 5), torch.rand(3, 5)], device="cpu")
+    other = capture(live.gated, [torch.randn(64, 9), torch.rand(64, 9)], device="cpu")
     assert other.id != problem.id
 
 

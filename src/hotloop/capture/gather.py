@@ -7,32 +7,34 @@ plain constants become literals. What has no text, such as a tensor, is refused 
 
 from __future__ import annotations
 
-import ast
 import builtins
 import enum
 import inspect
 import math
 import sys
-import sysconfig
 import textwrap
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Collection, Iterable
 from types import FunctionType, ModuleType
 from typing import Any
 
+from hotloop.capture.installed import is_importable, is_installed
+from hotloop.capture.names import meanings
+from hotloop.capture.staleness import require_fresh
 from hotloop.errors import ConfigError
 
-Code = FunctionType | type
-_INSTALLED = tuple(
-    Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib", "stdlib")
-)
+_ABSENT = object()
 _ATOMS = (int, float, complex, str, bytes, bool, type(None), type(...))
 
 
 class Gatherer:
-    """Collects the parts of a file, each once and after what it needs."""
+    """Collects the parts of a file, each once and after what it needs.
 
-    def __init__(self) -> None:
+    Args:
+        reserved: names that the file has for itself and that nothing captured may have.
+    """
+
+    def __init__(self, reserved: Collection[str] = ()) -> None:
+        self._reserved = frozenset(reserved)
         self._imports: dict[str, None] = {}
         self._parts: dict[str, str] = {}
         """Text by name, in the order that they have to stand in."""
@@ -46,10 +48,11 @@ class Gatherer:
             ConfigError: it has no text, or two things have that name.
         """
         if name in self._homes:
-            if not _is_same(self._homes[name], value):
-                raise ConfigError(f"{name} stands for two things in what is captured; rename one")
+            self._claim(name, value)
             return
-        self._homes[name] = value
+        self._claim(name, value)
+        if value is getattr(builtins, name, _ABSENT):
+            return  # only noted, lest another's function of that name takes its place
         if isinstance(value, ModuleType):
             self._import_module(name, value)
         elif isinstance(value, (FunctionType, type)) or callable(value):
@@ -61,8 +64,15 @@ class Gatherer:
         """Return the file so far: imports, then constants, functions and classes."""
         return "\n\n\n".join(["\n".join(self._imports), *self._parts.values()])
 
+    def _claim(self, name: str, value: object) -> None:
+        """Let `name` stand for `value` alone."""
+        if name in self._reserved:
+            raise ConfigError(f"{name} is a name that a problem file has for itself; rename yours")
+        if not _is_same(self._homes.setdefault(name, value), value):
+            raise ConfigError(f"{name} stands for two things in what is captured; rename one")
+
     def _import_module(self, name: str, module: ModuleType) -> None:
-        if not _is_installed(module):
+        if not is_importable(module):
             raise ConfigError(
                 f"{name} is the module {module.__name__} of your own, which the judge cannot "
                 f"import: name what you need of it (from {module.__name__} import ...)"
@@ -73,15 +83,15 @@ class Gatherer:
     def _add_code(self, name: str, value: Any) -> None:
         home = sys.modules.get(getattr(value, "__module__", None) or "")
         own_name = getattr(value, "__name__", "")
-        if home is not None and _is_installed(home) and getattr(home, own_name, None) is value:
+        if home is not None and _is_imported(home, own_name, value):
             renamed = "" if own_name == name else f" as {name}"
             self._imports[f"from {home.__name__} import {own_name}{renamed}"] = None
             return
         source = source_of(name, value)
-        for needed, meaning in _meanings(source, value).items():
+        self._claim(own_name, value)
+        for needed, meaning in meanings(name, source, value).items():
             if needed != own_name:
                 self.add(needed, meaning)
-        self._homes.setdefault(own_name, value)
         if own_name in self._parts:
             self._parts[name] = f"{name} = {own_name}"
             return
@@ -105,7 +115,7 @@ def source_of(name: str, value: Any) -> str:
     """Return the text of a function or class, not indented.
 
     Raises:
-        ConfigError: it has none that stands alone.
+        ConfigError: it has none that stands alone, or its file was edited after the import.
     """
     own_name = getattr(value, "__name__", "")
     if own_name == "<lambda>":
@@ -118,11 +128,13 @@ def source_of(name: str, value: Any) -> str:
     if "<locals>" in value.__qualname__ and isinstance(value, type):
         raise ConfigError(f"{name} is a class inside a function: define it at the top level")
     try:
-        return textwrap.dedent(inspect.getsource(value)).rstrip()
+        source = textwrap.dedent(inspect.getsource(value)).rstrip()
     except (OSError, TypeError) as exc:
         raise ConfigError(
             f"{name} has no source that can be read: define it in a file or in a notebook's cell"
         ) from exc
+    require_fresh(name, source, value)
+    return source
 
 
 def literal(value: object) -> str | None:
@@ -161,47 +173,9 @@ def _sequence(values: Iterable[object]) -> str | None:
     return f"{type(values).__name__}([{inner}])"
 
 
-def _meanings(source: str, value: Code) -> Mapping[str, object]:
-    """Return what the names in a source stand for, where it is neither local nor built in."""
-    names = {
-        node.id
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-    }
-    scope: dict[str, object] = {}
-    functions = [value] if isinstance(value, FunctionType) else _methods(value)
-    for function in functions:
-        scope |= function.__globals__ | _closure(function)
-    if isinstance(value, type):
-        home = sys.modules.get(value.__module__)
-        scope = dict(vars(home)) | scope if home is not None else scope
-    return {name: scope[name] for name in sorted(names) if name in scope and not _is_built_in(name)}
-
-
-def _methods(cls: type) -> list[FunctionType]:
-    return [m for m in vars(cls).values() if isinstance(m, FunctionType)]
-
-
-def _closure(function: FunctionType) -> dict[str, object]:
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    found = {}
-    for name, cell in cells:
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:  # not bound yet
-            continue
-    found.pop("__class__", None)
-    return found
-
-
-def _is_built_in(name: str) -> bool:
-    return hasattr(builtins, name)
-
-
-def _is_installed(module: ModuleType) -> bool:
-    if module.__name__ == "__main__":
+def _is_imported(home: ModuleType, name: str, value: object) -> bool:
+    """Whether the judge imports the value; what has Python source of the user's is copied."""
+    if getattr(home, name, None) is not value:
         return False
-    file = getattr(module, "__file__", None)
-    if file is None:  # built in, or a namespace
-        return module.__name__ in sys.builtin_module_names
-    return any(Path(file).resolve().is_relative_to(root) for root in _INSTALLED)
+    has_source = isinstance(value, (FunctionType, type))
+    return is_installed(home) if has_source else is_importable(home)

@@ -11,11 +11,18 @@ from typing import Any
 
 from hotloop.capture.example_inputs import inputs_source, loaded_torch
 from hotloop.capture.gather import Gatherer, literal
+from hotloop.capture.rebuild import init_of, rebuilt_in_eval
 from hotloop.core.problem import Problem
 from hotloop.errors import ConfigError
 from hotloop.problems import load_problem_spec
+from hotloop.problems.classify import NATIVE_NAMES
 
 _HEAD = '"""{name}, captured from a running program."""\n\nfrom __future__ import annotations\n'
+_OWN_NAMES = frozenset({"Model", "get_inputs", "get_init_inputs"}) | NATIVE_NAMES
+_EVAL_MODEL = """class Model({name}):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.eval()"""
 
 
 def capture(
@@ -28,11 +35,12 @@ def capture(
             that of all it names, must be readable.
         inputs: example arguments of one call; their shapes and dtypes are the problem's.
         init: arguments of the module's class; for an instance they are found out where its
-            attributes have their names.
+            attributes have their names. An instance built again must have its parameters' shapes
+            and dtypes and give its results on the inputs; its mode (`eval()`) is kept.
         device: `cuda` or `cpu`: where it will be judged.
 
     Raises:
-        ConfigError: something has no text, or the instance cannot be built again.
+        ConfigError: something has no text, or the instance is another when it is built again.
     """
     source = problem_source(subject, inputs, init)
     name = getattr(subject, "__name__", type(subject).__name__)
@@ -49,12 +57,15 @@ def problem_source(subject: Any, inputs: Sequence[Any], init: Sequence[Any] | No
         raise ConfigError(
             f"inputs: expected a list of the arguments of one call, got a {type(inputs).__name__}"
         )
-    gatherer = Gatherer()
+    drawn = inputs_source(inputs)
+    name = getattr(subject, "__name__", type(subject).__name__)
+    is_model = name == "Model" and not isinstance(subject, FunctionType)
+    gatherer = Gatherer(_OWN_NAMES - {"Model"} if is_model else _OWN_NAMES)
     gatherer.add("torch", torch)
     if isinstance(subject, torch.nn.Module):
-        found = _init_of(subject) if init is None else tuple(init)
-        _require_same(subject, found)
-        model = _module_source(gatherer, type(subject))
+        found = init_of(subject) if init is None else tuple(init)
+        in_eval = rebuilt_in_eval(subject, found, inputs)
+        model = _module_source(gatherer, type(subject), in_eval=in_eval)
     elif isinstance(subject, type) and issubclass(subject, torch.nn.Module):
         found = tuple(init or ())
         model = _module_source(gatherer, subject)
@@ -67,9 +78,8 @@ def problem_source(subject: Any, inputs: Sequence[Any], init: Sequence[Any] | No
             f"expected a function, an nn.Module class or an instance of one, got a "
             f"{type(subject).__name__}: wrap it in a function, def f(x): return ..."
         )
-    name = getattr(subject, "__name__", type(subject).__name__)
     parts = [_HEAD.format(name=name) + "\n" + gatherer.text(), model]
-    parts += [inputs_source(inputs), _init_source(found)]
+    parts += [drawn, _init_source(found)]
     return "\n\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -94,9 +104,13 @@ def _function_source(gatherer: Gatherer, function: FunctionType) -> str:
     )
 
 
-def _module_source(gatherer: Gatherer, cls: type) -> str:
+def _module_source(gatherer: Gatherer, cls: type, *, in_eval: bool = False) -> str:
     gatherer.add(cls.__name__, cls)
-    return "" if cls.__name__ == "Model" else f"Model = {cls.__name__}"
+    if not in_eval:
+        return "" if cls.__name__ == "Model" else f"Model = {cls.__name__}"
+    if cls.__name__ == "Model" and "super(Model" in gatherer.text():
+        raise ConfigError("Model: in eval mode: write super() without arguments, or rename it")
+    return _EVAL_MODEL.format(name=cls.__name__)
 
 
 def _init_source(values: Sequence[Any]) -> str:
@@ -106,42 +120,3 @@ def _init_source(values: Sequence[Any]) -> str:
             kind = type(values[i]).__name__
             raise ConfigError(f"init[{i}]: expected a number, a string or a list, got a {kind}")
     return f"def get_init_inputs():\n    return [{', '.join(str(text) for text in texts)}]"
-
-
-def _init_of(module: Any) -> tuple[Any, ...]:
-    """Return the arguments that an instance was built with, from attributes of the same names."""
-    found: list[Any] = []
-    for parameter in inspect.signature(type(module)).parameters.values():
-        has_default = parameter.default is not parameter.empty
-        value = getattr(module, parameter.name, parameter.default if has_default else None)
-        by_name = parameter.kind in (
-            parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD,
-        )  # fmt: skip
-        if by_name and has_default:
-            continue
-        if by_name or literal(value) is None or (value is None and not has_default):
-            raise ConfigError(
-                f"{type(module).__name__}: how it was built cannot be found out ({parameter.name}):"
-                " give init=[...], the arguments of its class"
-            )
-        found.append(value)
-    return tuple(found)
-
-
-def _require_same(module: Any, init: Sequence[Any]) -> None:
-    """Refuse arguments that build another module than the one that was given."""
-    cls = type(module)
-    try:
-        again = cls(*init)
-    except Exception as exc:  # whatever the user's code raises
-        raise ConfigError(
-            f"{cls.__name__}(*{list(init)!r}) fails ({exc}): give init=[...]"
-        ) from exc
-    here, there = (
-        {name: tuple(t.shape) for name, t in m.state_dict().items()} for m in (module, again)
-    )
-    if here != there:
-        raise ConfigError(
-            f"{cls.__name__}(*{list(init)!r}) has other parameters than the instance: give "
-            "init=[...], the arguments that it was built with"
-        )
