@@ -168,10 +168,7 @@ def verify(
     _require_known(options, ProblemOptions)
     where = find_device(device)
     wanted = _tier(tier, where)
-    if short and wanted is not Tier.FINAL:
-        raise ConfigError(
-            "--short: there is no short fast tier; use it with --tier final, on a GPU"
-        )
+    _require_final(wanted, short)
     found = find_problem(
         _captured(problem, inputs, init, {**options, "device": where}), where, options
     )
@@ -190,6 +187,11 @@ def verify(
         return verifier.verify(kernel, wanted)
     finally:
         verifier.close()
+
+
+def _require_final(tier: Tier, short: bool) -> None:
+    if short and tier is not Tier.FINAL:
+        raise ConfigError("--short: there is no short fast tier; use --tier final, on a GPU")
 
 
 def _require_known(options: Mapping[str, object], kind: type) -> None:

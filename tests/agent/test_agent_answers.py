@@ -1,5 +1,7 @@
 """What an agent is told: capped, and nothing that is held out."""
 
+from dataclasses import replace
+
 from hotloop.agent.answers import MAX_CHARS, capped, problem_text, source_text, verdict_answer
 from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.verdict import Status, Tier
@@ -23,6 +25,25 @@ def test_a_problem_on_a_cpu_has_no_time():
     assert "# the reference" in text
     assert "never timed" in text
     assert "ms" not in text.replace("times", "")
+
+
+def test_a_problem_is_shown_as_in_a_prompt_without_how_it_is_judged():
+    source = (
+        "N = 8\nworkloads = [dict(N=77, role='held_out')]\ntolerances = {'rtol': 1e-5}\nM = 9\n"
+    )
+    problem = make_problem(source=source)
+    text = problem_text(problem, FakeVerifier(device="cpu").load(problem))
+    assert "N = 8" in text
+    assert "M = 9" in text
+    assert "77" not in text
+    assert "rtol" not in text
+
+
+def test_a_problem_from_a_prompt_is_shown_in_its_own_words():
+    problem = replace(make_problem(source="# code"), prompt="Please make\nthis fast.")
+    text = problem_text(problem, FakeVerifier(device="cpu").load(problem))
+    assert "Please make\nthis fast." in text
+    assert "# code" not in text
 
 
 def test_a_verdict_is_told_as_to_a_model():

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pytest
 
 from hotloop.agent.jobs import KEPT, Jobs
-from hotloop.warm.judge import WarmJudge
 from hotloop.core.space import Point
 from hotloop.core.verdict import Status, Tier
 from hotloop.errors import ConfigError, WorkerDied
 from hotloop.testing.fakes import FakeVerifier, fake_candidate, make_problem
+from hotloop.warm.judge import WarmJudge
 
 
 @pytest.fixture

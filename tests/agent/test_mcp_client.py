@@ -107,8 +107,14 @@ def test_bad_input_is_one_line_and_the_server_lives(workspace):
                 (
                     "start_run",
                     {"name": "a", "problem": "row_sum.py", "model": "dir:/etc"},
-                    "expected agent, builtin",
+                    "expected agent or builtin",
                 ),
+                (
+                    "start_run",
+                    {"name": "a", "problem": "row_sum.py", "strategy": "evil:Boom"},
+                    "strategy: expected refine",
+                ),
+                ("load_problem", {"problem": "x" * 3000}, "File name too long"),
                 ("best_kernel", {"run": "none"}, "there is no run"),
             ):
                 text, is_error = await call(client, tool, **arguments)

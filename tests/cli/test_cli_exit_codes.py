@@ -120,11 +120,6 @@ def test_an_unknown_command_and_none_at_all_are_refused(capsys):
     assert "command" in refuse(capsys, 2)
 
 
-@pytest.mark.parametrize("absent", ["serve", "mcp"])
-def test_commands_of_later_versions_are_simply_not_there(capsys, absent):
-    assert "No such command" in refuse(capsys, 2, absent)
-
-
 def test_a_folder_without_a_run_cannot_be_shown(folder, capsys):
     assert "no hotloop run" in refuse(capsys, 2, "show", ".")
     assert "no hotloop run" in refuse(capsys, 2, "show", "missing")

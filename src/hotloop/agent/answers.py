@@ -12,6 +12,7 @@ from hotloop.core.units import format_ms
 from hotloop.core.verdict import Verdict
 from hotloop.prompts.feedback import Judged, make_feedback
 from hotloop.prompts.roofline import describe_bound
+from hotloop.prompts.task import shown_source
 from hotloop.store.reader import RunReader
 
 MAX_CHARS = 40_000
@@ -28,7 +29,11 @@ def capped(text: str, *, limit: int = MAX_CHARS) -> str:
 
 
 def problem_text(problem: Problem, info: ProblemInfo) -> str:
-    """Return a loaded problem: what must be computed, what is known of its speed, its audit."""
+    """Return a loaded problem: what must be computed, what is known of its speed, its audit.
+
+    Its source is shown as in a model's prompt: the user's own words, or the file without the
+    statements that say how it is judged.
+    """
     lines = [f"{problem.name} on {info.device}"]
     audit = info.audit
     lines += [f"not ranked: {text}" for text in (audit.reasons if audit is not None else ())]
@@ -38,7 +43,8 @@ def problem_text(problem: Problem, info: ProblemInfo) -> str:
         lines += [told] if told is not None else []
     else:
         lines.append("on a CPU kernels are checked and compiled, never timed")
-    return capped("\n".join([*lines, "", "```python", problem.source, "```"]))
+    shown = problem.prompt or f"```python\n{shown_source(problem)}\n```"
+    return capped("\n".join([*lines, "", shown]))
 
 
 def verdict_answer(

@@ -17,15 +17,13 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from hotloop import __version__
 from hotloop.agent import answers
+from hotloop.agent.asked import AGENT, check_model, check_strategy, find_candidate, find_tier
 from hotloop.agent.jobs import MAX_WAIT_S, Job, Jobs
-from hotloop.agent.runs import AGENT, AgentRuns
+from hotloop.agent.runs import AgentRuns
 from hotloop.agent.workspace import Workspace
 from hotloop.core.attempt import Attempt
-from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.verdict import Tier
-from hotloop.errors import ConfigError, HotloopError
-from hotloop.kernel_file import read_candidate
-from hotloop.prompts.programs import read_program
+from hotloop.errors import HotloopError
 from hotloop.store.reader import RunReader
 from hotloop.warm.judge import WarmJudge
 
@@ -44,6 +42,7 @@ refused as REWARD_HACK."""
 DEFAULT_WAIT_S = 40.0
 AGENT_STRATEGY = "refine"
 """One attempt after the other, each prompt with the verdict of the last."""
+MAX_ERROR_CHARS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +57,8 @@ class Desk:
     """A run in words: the one of `hotloop show`."""
     find_attempt: Callable[[RunReader, int | None], Attempt]
     """An attempt by its number; the best one for None."""
+    models: tuple[str, ...] = ()
+    """Specs that a run's model may have, beside `agent` and `builtin`."""
 
     def close(self) -> None:
         """End runs and judge; both go on when they are asked for again."""
@@ -84,10 +85,18 @@ def _one_line_errors(work: Callable[..., str]) -> Callable[..., str]:
         try:
             return work(*args, **kwargs)
         except HotloopError as error:
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            raise ToolError(f"{type(error).__name__}: {' '.join(lines)}") from error
+            raise ToolError(_one_line(f"{type(error).__name__}: {error}")) from error
+        except OSError as error:  # a name that is too long, a folder that may not be written
+            text = f"{error.strerror or error}; expected names and paths that can be used"
+            raise ToolError(_one_line(f"{type(error).__name__}: {text}")) from error
 
     return told
+
+
+def _one_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    joined = " ".join(lines)
+    return joined if len(joined) <= MAX_ERROR_CHARS else f"{joined[:MAX_ERROR_CHARS]} ..."
 
 
 def _judging(desk: Desk) -> tuple[Callable[..., str], ...]:
@@ -125,8 +134,8 @@ def _judging(desk: Desk) -> tuple[Callable[..., str], ...]:
             wait_s: seconds to wait, at most 50; then a job's handle is returned.
         """
         found = desk.workspace.problem(problem, settings)
-        candidate = _candidate(desk.workspace, source, file)
-        wanted = _tier(tier, desk.workspace.device)
+        candidate = find_candidate(desk.workspace, source, file)
+        wanted = find_tier(tier, desk.workspace.device)
 
         def work() -> str:
             verdict = desk.judge.verify(found, candidate, wanted)
@@ -164,15 +173,16 @@ def _starting(desk: Desk) -> tuple[Callable[..., str], ...]:
             problem: as for load_problem.
             budget: like 90s, 15m, 1h30m.
             model: 'agent' (you write the kernels: next_prompt, submit_reply), 'builtin' (templates
-                and a tuner), or a model as `hotloop optimize --model` takes it.
+                and a tuner), or a model that the server was started with.
             max_calls: ends the search after so many replies.
             language: triton or cuda.
-            strategy: refine (an agent's default), sample, hybrid or tune.
+            strategy: refine (an agent's default), sample or hybrid; builtin: tune or random.
             settings: as for load_problem.
         """
         desk.workspace.problem(problem, settings or "")  # refuses what lies outside, and bad input
-        if model.startswith(("dir:", "replay:")):
-            raise ConfigError("model: expected agent, builtin or an endpoint's model")
+        check_model(model, desk.models)
+        if strategy:
+            check_strategy(strategy)
         options = {
             "budget": budget,
             "device": desk.workspace.device,
@@ -278,21 +288,3 @@ def _answer(job: Job, wait_s: float) -> str:
     if answer is not None:
         return answer
     return f"{job.what} goes on; call job with job_id {job.id}"
-
-
-def _candidate(workspace: Workspace, source: str, file: str) -> Candidate:
-    if bool(source.strip()) == bool(file):
-        raise ConfigError("expected source or file, one of them")
-    if file:
-        return read_candidate(workspace.inside(file))
-    language = "cuda" if read_program(source).is_cuda else "triton"
-    entry = "kernel.py"
-    return Candidate(language=language, sources=(SourceFile(path=entry, text=source),), entry=entry)
-
-
-def _tier(name: str, device: str) -> Tier:
-    if name not in (Tier.FAST.value, Tier.FINAL.value):
-        raise ConfigError(f"tier: expected fast or final, got {name[:40]!r}")
-    if name == Tier.FINAL.value and device == "cpu":
-        raise ConfigError("tier final: it times kernels and needs a GPU; use fast on a CPU")
-    return Tier(name)

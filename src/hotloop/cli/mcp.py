@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -13,6 +16,8 @@ import typer
 from hotloop import api
 from hotloop.cli import options, run_text
 from hotloop.errors import ConfigError
+from hotloop.llm.spec import SpecKind, parse_spec
+from hotloop.problems.hub import is_hub
 from hotloop.verify import find_device
 
 _INSTALL = "the mcp package is not installed; pip install 'hotloop[mcp]'"
@@ -25,6 +30,14 @@ def mcp(
     device: options.Device = "auto",
     data: options.Data = None,
     min_isolation: options.MinIsolation = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SPEC",
+            help="A model at an endpoint, PRESET:NAME[@URL], that the agent's runs may use; "
+            "repeatable. [default: none]",
+        ),
+    ] = None,
     idle: Annotated[
         float, typer.Option(metavar="SECONDS", help="Without a call, the judge ends after so long.")
     ] = 600.0,
@@ -42,8 +55,9 @@ def mcp(
 
     if idle <= 0:
         raise ConfigError(f"--idle: expected seconds above 0, got {idle:g}")
+    models = _checked(model or ())
     where = find_device(device)
-    workspace = Workspace(root, device=where, data=None if data is None else os.fspath(data))
+    workspace = Workspace(root, device=where, data=_absolute(data))
     desk = Desk(
         workspace=workspace,
         judge=WarmJudge(local_judge(where, min_isolation or api.DEFAULT_ISOLATION), idle_s=idle),
@@ -51,14 +65,51 @@ def mcp(
         runs=AgentRuns(workspace),
         run_table=run_text.run_table,
         find_attempt=run_text.find_attempt,
+        models=models,
     )
-    signal.signal(signal.SIGTERM, _end)
+    with _ending_on_signals(desk.runs.close):
+        try:
+            make_server(desk).run("stdio")
+        finally:
+            desk.close()
+
+
+def _checked(models: Sequence[str]) -> tuple[str, ...]:
+    for spec in models:
+        if parse_spec(spec).kind is not SpecKind.ENDPOINT:
+            raise ConfigError(f"--model {spec}: expected PRESET:NAME[@URL]")
+    return tuple(models)
+
+
+def _absolute(data: Path | None) -> str | None:
+    """Return a data set as runs find it, whose folder is another."""
+    if data is None or is_hub(os.fspath(data)):
+        return None if data is None else os.fspath(data)
+    return os.fspath(data.absolute())
+
+
+@contextmanager
+def _ending_on_signals(stop_runs: Callable[[], None]) -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C stop the runs and end this process, also while stdin is open.
+
+    The SDK's thread waits for stdin and cannot be told to end. What the judge's process was doing
+    is lost; it ends with its pipes.
+    """
+
+    def end(number: int) -> None:
+        try:
+            stop_runs()
+        finally:
+            os._exit(128 + number)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        # In a thread: the interrupted code may hold a lock that stopping needs.
+        threading.Thread(target=end, args=(number,), daemon=True).start()
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    former = {number: signal.signal(number, handle) for number in numbers}
     try:
-        make_server(desk).run("stdio")
+        yield
     finally:
-        desk.close()
-
-
-def _end(number: int, frame: object) -> None:
-    """End as when the agent closes stdin: runs are told to stop, the judge is closed."""
-    sys.exit(128 + number)
+        for number, handler in former.items():
+            signal.signal(number, handler)
