@@ -4,9 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -27,9 +29,11 @@ class ShortableFake(FakeVerifier):
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return tmp_path
+def home(monkeypatch):
+    """A folder with a short path: a socket's has room for 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="hl", dir="/tmp") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield Path(folder)
 
 
 class Served:
@@ -51,11 +55,12 @@ class Served:
             target=server.serve, args=(path, self._open), kwargs={"idle_s": IDLE_S}
         )
         self.thread.start()
-        while True:
+        while self.thread.is_alive():
             connection = client._connect(path)
             if connection is not None:
                 return connection
             time.sleep(0.01)
+        raise AssertionError("the server ended before anybody could connect")
 
 
 def ask(value=16, problem=None, **options):
@@ -144,6 +149,14 @@ def test_a_folder_that_others_can_enter_is_refused(home):
     folder.symlink_to("/tmp")
     with pytest.raises(InfraError, match="open to others"):
         wire.home()
+
+
+def test_a_base_that_is_too_long_for_a_socket_is_left_for_tmp(home, monkeypatch):
+    long_base = home / ("x" * 60)
+    long_base.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long_base))
+    assert wire.home().parent == Path("/tmp")
+    assert len(str(wire.socket_path("cpu"))) < 90
 
 
 def test_a_server_that_cannot_start_says_why(home):

@@ -14,6 +14,8 @@ from hotloop import errors
 from hotloop.errors import HotloopError, InfraError, WorkerDied
 
 MAX_BYTES = 256 << 20
+MAX_BASE_BYTES = 48
+"""A socket's path has room for 107 bytes (sun_path in unix(7)), and ours adds under 50."""
 _LENGTH = struct.Struct("!Q")
 
 
@@ -72,6 +74,8 @@ def home() -> Path:
         InfraError: it is somebody else's, or cannot be made.
     """
     base = os.environ.get("XDG_RUNTIME_DIR") or "/tmp"
+    if len(os.fsencode(base)) > MAX_BASE_BYTES:
+        base = "/tmp"
     folder = Path(base) / f"hotloop-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
