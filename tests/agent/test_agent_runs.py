@@ -16,17 +16,17 @@ words = sys.argv[1:]
 out = pathlib.Path(words[words.index("--out") + 1])
 if words[-1] == "bad.py":
     sys.exit("hotloop: --budget: expected a duration")
-out.mkdir(exist_ok=True)
-(out / "lock").write_text(str(os.getpid()))
-(out / "journal.sqlite").touch()
-print("begun", flush=True)
-if words[-1] == "foreign.py":
-    print("hotloop: this folder is another run's", flush=True)
-    sys.exit(2)
-try:
+try:  # a stop may come as soon as the journal is there
+    out.mkdir(exist_ok=True)
+    (out / "lock").write_text(str(os.getpid()))
+    print("begun", flush=True)
+    (out / "journal.sqlite").touch()
+    if words[-1] == "foreign.py":
+        print("hotloop: this folder is another run's", flush=True)
+        sys.exit(2)
     sys.stdin.read()
 except KeyboardInterrupt:
-    print("stopped as told")
+    print("stopped as told", flush=True)
 """
 """Takes a folder and asks nothing, as a run does whose judge is being started."""
 MODEL = {"model": "agent"}
