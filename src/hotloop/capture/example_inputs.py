@@ -96,13 +96,11 @@ def _tensor(index: int, value: Any) -> str:
 
 def _range(index: int, value: Any) -> tuple[Any, Any]:
     """Return the least and the largest value."""
-    try:
-        low, high = value.min().item(), value.max().item()
-    except (RuntimeError, NotImplementedError) as exc:  # a meta or a fake tensor
+    if value.is_meta or isinstance(value, loaded_torch()._subclasses.FakeTensor):
         raise ConfigError(
-            f"inputs[{index}]: a tensor on {value.device} whose values cannot be read: pass one "
-            "that has values"
-        ) from exc
+            f"inputs[{index}]: a tensor on {value.device} without values: pass one that has some"
+        )
+    low, high = value.min().item(), value.max().item()
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ConfigError(
             f"inputs[{index}]: expected finite values, got NaN or infinity: pass finite ones, and "
