@@ -2,9 +2,10 @@ import shlex
 
 import pytest
 
+from hotloop.core.attempt import Action, Attempt
 from hotloop.errors import ConfigError
 from hotloop.plan import plan_search
-from hotloop.wiring import shows_counters
+from hotloop.wiring import has_calls_left, shows_counters
 
 PROBLEM = """\
 B, H, S, D = 1, 2, 32, 16
@@ -89,3 +90,19 @@ def test_counters_are_read_only_for_prompts_that_show_them(problem, tmp_path, se
     model = f"dir:{tmp_path / 'answers'}"
     assert shows_counters(plan_search(problem, device="cpu", model=model, sees=sees).spec) is shown
     assert not shows_counters(plan_search(problem, device="cpu").spec)
+
+
+def attempt(action):
+    return Attempt(
+        id=1, action=action, point={}, parents=(), generator="model", candidate_id=None,
+        verdict=None, objective=None, started_s=0.0, finished_s=None,
+    )  # fmt: skip
+
+
+def test_a_run_whose_calls_are_used_up_shows_no_model_anything_any_more(problem, tmp_path):
+    model = f"dir:{tmp_path / 'answers'}"
+    limited = plan_search(problem, device="cpu", model=model, max_calls=2).spec
+    free, asked = (attempt(action) for action in (Action.SWEEP, Action.DRAFT))
+    assert has_calls_left(limited, [asked, free, free])
+    assert not has_calls_left(limited, [asked, asked])
+    assert has_calls_left(plan_search(problem, device="cpu", model=model).spec, [asked] * 99)

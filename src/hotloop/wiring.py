@@ -6,13 +6,13 @@ The one place that knows which class stands behind which option. `hotloop.api` r
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from hotloop import registry
-from hotloop.core.attempt import RunSpec
+from hotloop.core.attempt import FREE_ACTIONS, Attempt, RunSpec
 from hotloop.core.audit import Audit
 from hotloop.core.candidate import Candidate
 from hotloop.core.model import Model
@@ -89,6 +89,12 @@ def shows_counters(spec: RunSpec) -> bool:
     """Whether anything of a run shows hardware counters: a model's prompts, from a level on."""
     level = Sees[str(spec.options.get("sees", "memory")).upper()]
     return spec.generator != BUILTIN and level >= Sees.PERFORMANCE
+
+
+def has_calls_left(spec: RunSpec, attempts: Iterable[Attempt]) -> bool:
+    """Whether a run may ask its model once more: else no prompt shows what is found from now on."""
+    limit = spec.budget.max_calls
+    return limit is None or sum(a.action not in FREE_ACTIONS for a in attempts) < limit
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from hotloop.core.audit import Audit
 from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind
 from hotloop.core.verdict import Evidence, Performance, Stage, Status, Tier, Verdict
@@ -82,6 +83,7 @@ BUNDLE = Bundle(
         Item(problem_id=PROBLEM.id, candidate=candidate(), tier=Tier.FINAL),
         Item(problem_id=OTHER.id),
     ),
+    audits={OTHER.id: Audit(key="0123456789abcdef", reasons=("ones pass",))},
 )
 VERDICTS = Verdicts(
     infos={PROBLEM.id: info()},
@@ -93,7 +95,7 @@ VERDICTS = Verdicts(
 
 
 def newer(head):
-    return re.sub(r'("hotloop_\w+":)3', r"\g<1>4", head)
+    return re.sub(r'("hotloop_\w+":)4', r"\g<1>5", head)
 
 
 def test_both_files_come_back_as_they_were(tmp_path):
@@ -125,7 +127,7 @@ def test_an_error_knows_whose_fault_it_is():
         (lambda lines: [], "an empty file"),
         (lambda lines: ["PK\x03\x04", *lines], "expected a file of hotloop"),
         (lambda lines: ['{"some": "json"}'], "something else"),
-        (lambda lines: [newer(lines[0]), *lines[1:]], "expected version 3"),
+        (lambda lines: [newer(lines[0]), *lines[1:]], "expected version 4"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path, change, why):
@@ -178,6 +180,8 @@ def test_files_that_cannot_be_read_or_written_are_one_line(tmp_path):
 def test_a_bundle_that_contradicts_itself_cannot_be_made():
     with pytest.raises(ValueError, match="not in it"):
         Bundle(items=(Item(problem_id="abc"),))
+    with pytest.raises(ValueError, match="not in it"):
+        Bundle(audits=BUNDLE.audits)
     with pytest.raises(ValueError, match="filed as"):
         Bundle(problems={"abc": PROBLEM})
     with pytest.raises(ValueError, match="candidate and a tier"):
@@ -191,13 +195,27 @@ def test_counters_are_read_of_what_beats_its_own_run_and_only_where_they_are_sho
     assert replace(first, incumbent_ms=0.25, wants_counters=False).profile_below_ms == 0.0
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_file_of_an_earlier_version_is_read(tmp_path, version):
     path = tmp_path / "bundle"
-    write_bundle(path, BUNDLE)
+    without = replace(BUNDLE, audits={})
+    write_bundle(path, without)
     head, *rest = path.read_text().replace(',"short":false', "").splitlines()
-    old = head.replace(":3", f":{version}", 1).replace(": 3", f": {version}", 1)
+    old = head.replace('"hotloop_bundle":4', f'"hotloop_bundle":{version}').replace(
+        '"audit":0,', ""
+    )
+    assert old != head
+    assert "audit" not in old
     path.write_text("\n".join([old, *rest]) + "\n")
-    assert f'"hotloop_bundle":{version}' in old.replace(" ", "")
-    assert "short" not in path.read_text()
-    assert read_bundle(path) == BUNDLE
+    assert read_bundle(path) == without
+
+
+def test_an_audit_of_a_problem_that_is_not_there_is_damage(tmp_path):
+    path = tmp_path / "bundle"
+    write_bundle(path, BUNDLE)
+    text = path.read_text()
+    assert text.count(f'"problem_id":"{OTHER.id}"') == 3  # its own, its item's, its audit's
+    last = text.rindex(OTHER.id)
+    path.write_text(text[:last] + "0" * len(OTHER.id) + text[last + len(OTHER.id) :])
+    with pytest.raises(ConfigError, match="not in the file before it"):
+        read_bundle(path)

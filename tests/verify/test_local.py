@@ -93,6 +93,27 @@ def test_a_right_kernel_passes_without_any_time(verifier):
     assert {c.profile for c in verdict.correctness.cases} >= {"shipped", "normal", "large"}
 
 
+SLOW_TO_LOAD = PROBLEM.replace("return x * 2", "import time; time.sleep(0.6); return x * 2")
+
+
+@pytest.mark.slow
+def test_what_is_verified_first_is_compiled_beside_the_load(spare):
+    waits = []
+    for ahead in ([candidate()], []):
+        spare.load(problem(SLOW_TO_LOAD + f"# {len(ahead)}\n"), ahead=ahead)
+        verdict = spare.verify(candidate(), Tier.FAST)
+        assert verdict.status is Status.PASSED
+        waits.append(verdict.stage_s.get("compile_wait", 0.0))
+    assert waits[0] < waits[1] / 4
+
+
+def test_what_cannot_be_compiled_ahead_is_a_verdict_as_ever(spare):
+    broken = candidate(KERNEL.replace("tl.load(x + i", "tl.load(z + i"))
+    spare.load(problem(), ahead=[broken, candidate(KERNEL.replace("torch, triton", "os, triton"))])
+    assert spare.verify(broken, Tier.FAST).status is Status.COMPILE_ERROR
+    assert spare.verify(candidate(), Tier.FAST).status is Status.PASSED
+
+
 def test_a_wrong_kernel_does_not(verifier):
     verdict = verifier.verify(candidate(KERNEL.replace("2 *", "2.0001 *")), Tier.FAST)
     assert verdict.status is Status.INCORRECT_NUMERICAL

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from hotloop.core.audit import Audit
 from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind
 from hotloop.core.record import to_json
@@ -14,6 +15,7 @@ from hotloop.testing.fakes import make_spec
 from hotloop.verify.bundle import JudgeError, Verdicts, read_verdicts
 from hotloop.verify.bundle_board import Board
 from hotloop.verify.outside import OutsideVerifier, pending_items, take_in
+from hotloop.verify.outside_notes import last_audit
 
 PROBLEM = Problem(name="double", kind=ProblemKind.KERNELBENCH, source="# a reference\n")
 INFO = ProblemInfo(
@@ -149,6 +151,23 @@ def test_taking_in_twice_changes_nothing(loaded):
     second = take_in(store, PROBLEM, content)
     assert (second.infos, second.verdicts, second.ignored, second.warnings) == (0, 0, 4, ())
     assert len(store._notes) == events
+
+
+def test_the_audit_of_the_last_load_is_kept_for_the_next(loaded):
+    store, _ = loaded
+    assert last_audit(store) is None  # the first load made none
+    for key in ("a" * 16, "b" * 16, "b" * 16):
+        info = replace(INFO, audit=Audit(key=key), rankable=False)
+        assert take_in(store, PROBLEM, Verdicts(infos={PROBLEM.id: info})).infos == 0
+    assert last_audit(store) == Audit(key="b" * 16)
+    assert len(store.notes("outside_audit")) == 2  # the same one is not noted twice
+    assert OutsideVerifier(store, PROBLEM).load(PROBLEM) == INFO  # what prompts were made of stays
+
+
+def test_the_audit_of_the_first_load_is_one_too(store):
+    audit = Audit(key="a" * 16, reasons=("ones pass",))
+    take_in(store, PROBLEM, Verdicts(infos={PROBLEM.id: replace(INFO, audit=audit)}))
+    assert last_audit(store) == audit
 
 
 def test_a_verdict_that_came_once_is_not_replaced(loaded):

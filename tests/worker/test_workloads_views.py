@@ -13,7 +13,7 @@ from hotloop.worker.boundary_sizes import HELD_OUT_FRAC
 from hotloop.worker.diagnosis import workload_of
 from hotloop.worker.fresh_books import FINAL_SEEDS
 from hotloop.worker.other_views import BUILD_S, FAST_SHAPES
-from hotloop.worker.session import Session
+from hotloop.worker.session import Session, Shortcuts
 from hotloop.worker.value_profiles import MODEL_PROFILES, names
 
 SOURCE = """
@@ -189,3 +189,18 @@ def test_a_problem_without_sizes_says_so_once():
         assert sum("no other sizes" in note for note in session.info.notes) == 1
     finally:
         session.close()
+
+
+def test_shapes_are_told_once_before_the_other_cases_are_made():
+    problem = Problem(name="m", kind=ProblemKind.KERNELBENCH, source=SOURCE, policy=Policy())
+    told = []
+
+    def note(reference, draw):
+        told.append([tuple(x.shape) for x in draw.inputs])
+
+    session = Session(
+        problem, "cpu", isolation="T0", tracing=False, shortcuts=Shortcuts(on_first_case=note)
+    )
+    assert told == [[(40, 48), (40, 48)]]
+    assert len(session.nominal.book.cases) > 1
+    session.close()

@@ -11,6 +11,7 @@ import typer
 from hotloop import api
 from hotloop.cli import options
 from hotloop.cli.output import Output
+from hotloop.core.audit import Audit
 from hotloop.core.problem import Problem
 from hotloop.core.verdict import Tier
 from hotloop.errors import ConfigError
@@ -19,7 +20,8 @@ from hotloop.store.sqlite import JOURNAL_FILE
 from hotloop.suite.folder import RUNS_FOLDER, SUITE_FILE
 from hotloop.verify.bundle import Bundle, Item, Key, write_bundle
 from hotloop.verify.outside import pending_items
-from hotloop.wiring import shows_counters
+from hotloop.verify.outside_notes import last_audit
+from hotloop.wiring import has_calls_left, shows_counters
 
 
 def bundle(
@@ -34,16 +36,18 @@ def bundle(
     output = Output(as_json=json)
     problems: dict[str, Problem] = {}
     items: dict[Key, Item] = {}
+    audits: dict[str, Audit] = {}
     told: list[str] = []
     for folder in run_folders(runs):
         with api.load_run(folder) as reader:
             spec = reader.spec()
-            found = pending_items(
-                reader, wants_counters=shows_counters(spec), short=spec.has_short_final
-            )
+            wants_counters = shows_counters(spec) and has_calls_left(spec, reader.attempts())
+            found = pending_items(reader, wants_counters=wants_counters, short=spec.has_short_final)
             if found:
                 problem = reader.problem()
                 problems[problem.id] = problem
+                if (audit := last_audit(reader)) is not None:
+                    audits[problem.id] = audit
                 told.append(f"{folder}: {problem.name}: {_counts(found)}")
             for item in found:  # of two that ask for the same final, the full one is judged
                 if not item.short or item.key not in items:
@@ -57,7 +61,7 @@ def bundle(
     if not items:
         output.result(record, "nothing is pending: no run waits for a judge elsewhere")
         raise typer.Exit(1)
-    write_bundle(out, Bundle(problems=problems, items=tuple(items.values())))
+    write_bundle(out, Bundle(problems=problems, items=tuple(items.values()), audits=audits))
     record["out"] = str(out)
     closing = f"{out}: {len(items)} to judge; next: hotloop judge --bundle {out} on a GPU machine"
     output.result(record, "\n".join([*told, closing]))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-AUDIT_VERSION = 1
+AUDIT_VERSION = 2
 """Counts changes of what is tried, or of what follows from it."""
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hotloop.core.candidate import Candidate
+from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.errors import ConfigError, HotloopError, InfraError, ProblemError
 from hotloop.verify.bundle import Bundle, Item
@@ -139,6 +140,7 @@ class Seat:
         self._tell = tell
         self._is_stopped = False
         self._has_problem = False
+        self._audits = plan.audits
         self._failed: list[Group] = []
         self._failed_in_a_row = 0
         self._verifier = self._new_verifier()
@@ -170,9 +172,10 @@ class Seat:
 
     def _load(self, group: Group) -> bool:
         problem, began = group.problem, time.monotonic()
+        ahead = self._plan.next_candidates(group, self._lanes + 1)
         try:
             with self.diary.work():
-                info = self._twice(lambda: self._verifier.load(problem))
+                info = self._twice(lambda: self._load_problem(problem, ahead))
         except HotloopError as exc:
             if not self._is_stopped:
                 self._load_failed(group, exc)
@@ -187,6 +190,10 @@ class Seat:
         if shared := info.environment.get("gpu_shared"):
             self._tell(f"{self._name}: times may be too long: {shared}")
         return True
+
+    def _load_problem(self, problem: Problem, ahead: Sequence[Candidate] = ()) -> ProblemInfo:
+        self._verifier.known_audit = self._audits.get(problem.id)
+        return self._verifier.load(problem, ahead=ahead)
 
     def _load_failed(self, group: Group, exc: HotloopError) -> None:
         self._board.failed(group.problem, None, exc)
@@ -243,7 +250,7 @@ class Seat:
         """
         try:
             if not self._has_problem:
-                self._verifier.load(group.problem)
+                self._load_problem(group.problem)
                 self._has_problem = True
             assert item.tier is not None
             self._verifier.short_final = item.short

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
 from hotloop.core.verdict import Tier
 from hotloop.verify.bundle import Bundle, Item
@@ -101,6 +102,7 @@ class Plan:
         self._changed = threading.Condition()
         self._durations = Durations()
         self._groups = _groups_of(bundle)
+        self.audits = bundle.audits
         self._is_stopped = False
 
     def next_group(self, failed: Sequence[Group] = ()) -> Group | None:
@@ -122,6 +124,12 @@ class Plan:
                     return None
                 self._changed.wait(LOOK_S)
             return None
+
+    def next_candidates(self, group: Group, count: int) -> list[Candidate]:
+        """Return the candidates of up to `count` items that come first; claims none."""
+        with self._changed:
+            items = list(group.waiting)[:count]
+        return [item.candidate for item in items if item.candidate is not None]
 
     def claim(self, group: Group, count: int) -> list[Item]:
         """Return up to `count` items, fewer when several GPUs share what is left."""

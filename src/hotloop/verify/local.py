@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -97,13 +97,20 @@ class LocalVerifier:
         self.environment: dict[str, Any] = {}
         self.short_final = False  # whether its final tier is the short one
 
-    def load(self, problem: Problem, *, incumbent_ms: float | None = None) -> ProblemInfo:
+    def load(
+        self,
+        problem: Problem,
+        *,
+        incumbent_ms: float | None = None,
+        ahead: Sequence[Candidate] = (),
+    ) -> ProblemInfo:
         """Start a judge and load the problem. See `core.protocols.Verifier`.
 
         Args:
             problem: what to load.
             incumbent_ms: the best fast time that is known already; slower candidates are not
                 profiled.
+            ahead: what will be verified first; compiled beside the load.
         """
         if self._problem is not None and problem.id != self._problem.id:
             self._incumbent_ms = None
@@ -116,6 +123,7 @@ class LocalVerifier:
             "profile": self._profile,
             "incumbent_ms": self._incumbent_ms,
             "audit": to_json(self.known_audit),
+            "ahead": [to_json(c) for c in ahead if self._static(c, Tier.FAST, problem) is None],
         }
         result = self._ask("load", params, LOAD_S)
         self._problem = problem
@@ -269,9 +277,12 @@ class LocalVerifier:
         if judge is not None:
             judge.kill()
 
-    def _static(self, candidate: Candidate, tier: Tier) -> Verdict | None:
-        if self._problem is None:
+    def _static(
+        self, candidate: Candidate, tier: Tier, problem: Problem | None = None
+    ) -> Verdict | None:
+        problem = problem or self._problem
+        if problem is None:
             return None
         return static_verdict(
-            candidate, self._problem, tier, device=self.device, environment=self.environment
+            candidate, problem, tier, device=self.device, environment=self.environment
         )

@@ -4,12 +4,11 @@ What it is asked for and does not know yet is noted in the run's journal, and `P
 `hotloop bundle` collects these notes (`pending_items`), `hotloop judge` answers them elsewhere, and
 `take_in` puts the answers into the journal, where the same question then finds them.
 
-Notes: `outside_wanted`, `outside_info`, `outside_verdict`, `outside_error`.
+`outside_notes` names the notes.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,22 +21,25 @@ from hotloop.core.record import from_json, to_json
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.errors import Pending, ProblemError
 from hotloop.verify.bundle import Item, JudgeError, Verdicts
+from hotloop.verify.outside_notes import (
+    AUDIT,
+    CLOSING,
+    ERROR,
+    INFO,
+    VERDICT,
+    WANTED,
+    Wish,
+    last_audit,
+    load_errors,
+    refusals_by_wish,
+    wishes,
+)
 from hotloop.verify.static_stage import static_verdict
-
-WANTED = "outside_wanted"
-INFO = "outside_info"
-VERDICT = "outside_verdict"
-ERROR = "outside_error"
-CLOSING = "closing"
-"""Noted by the engine: whether the search was closed."""
 
 _WHAT_TO_DO = (
     "hotloop bundle RUN --out FILE, on the GPU machine hotloop judge --bundle FILE --out VERDICTS, "
     "then this command with --verdicts VERDICTS"
 )
-
-Wish = tuple[str | None, str | None]
-"""Candidate id and tier; both None for the problem itself."""
 
 
 class OutsideVerifier:
@@ -63,7 +65,7 @@ class OutsideVerifier:
             if note["problem_id"] == problem.id:
                 self._info = from_json(ProblemInfo, note["info"])
                 return self._info
-        for note in _load_errors(self._store.notes(ERROR)):
+        for note in load_errors(self._store.notes(ERROR)):
             if note["problem_id"] == problem.id:
                 failure = from_json(JudgeError, note)
                 raise (failure.problem_error or ProblemError)(failure.message)
@@ -79,7 +81,7 @@ class OutsideVerifier:
             Pending: it has not come back yet.
         """
         info = self.load(self._problem)
-        is_asked = (candidate.id, tier.value) in _wishes(self._store.notes(WANTED))
+        is_asked = (candidate.id, tier.value) in wishes(self._store.notes(WANTED))
         if not is_asked:  # else the static rules let it through; candidates wait in hundreds
             refused = static_verdict(
                 candidate, self._problem, tier, device=info.device, environment=info.environment
@@ -97,7 +99,7 @@ class OutsideVerifier:
 
     def _want(self, candidate_id: str | None, tier: str | None, what: str) -> Pending:
         """Note what is wanted, once, and return what to raise."""
-        if (candidate_id, tier) not in _wishes(self._store.notes(WANTED)):
+        if (candidate_id, tier) not in wishes(self._store.notes(WANTED)):
             note = {"problem_id": self._problem.id, "candidate_id": candidate_id, "tier": tier}
             self._store.note(WANTED, note)
         return Pending(f"{what}: {_WHAT_TO_DO}")
@@ -131,6 +133,8 @@ def take_in(store: Store, problem: Problem, verdicts: Verdicts) -> Taken:
             store.note(INFO, {"problem_id": problem.id, "info": to_json(info)})
             known.has_info = True
             infos += 1
+        else:
+            known.renew_audit(store, info)
     for verdict in verdicts.verdicts:
         wish = (verdict.candidate_id, verdict.tier.value)
         if verdict.problem_id != problem.id or wish not in known.wanted:
@@ -172,14 +176,14 @@ def pending_items(
         short: whether its final tier is the short one.
     """
     problem_id = reader.problem().id
-    answered = _wishes(reader.notes(VERDICT))
-    if reader.notes(INFO) or _load_errors(reader.notes(ERROR)):
+    answered = wishes(reader.notes(VERDICT))
+    if reader.notes(INFO) or load_errors(reader.notes(ERROR)):
         answered.add((None, None))
     attempts = reader.attempts()
     incumbent_ms = _best_ms(attempts)
     # An attempt may have ended without the answer: it was given up, or judged here after all.
     answered |= {(a.candidate_id, Tier.FAST.value) for a in attempts if a.verdict is not None}
-    refusals = _refusals(reader.notes(ERROR))
+    refusals = refusals_by_wish(reader.notes(ERROR))
     closing = reader.notes(CLOSING)
     is_closed = bool(closing and closing[-1]["closes"])
     wanted = dict.fromkeys((n["candidate_id"], n["tier"]) for n in reader.notes(WANTED))
@@ -203,13 +207,21 @@ class _Known:
     """What a journal holds already."""
 
     def __init__(self, store: Store) -> None:
-        self.wanted = _wishes(store.notes(WANTED))
-        self.answered = _wishes(store.notes(VERDICT))
+        self.wanted = wishes(store.notes(WANTED))
+        self.answered = wishes(store.notes(VERDICT))
         self.has_info = bool(store.notes(INFO))
+        self._audit = last_audit(store)
         errors = store.notes(ERROR)
-        self._has_error = bool(_load_errors(errors))
-        self._refusals = _refusals(errors)
+        self._has_error = bool(load_errors(errors))
+        self._refusals = refusals_by_wish(errors)
         self._warned = {note.get("message") for note in store.notes("warning")}
+
+    def renew_audit(self, store: Store, info: ProblemInfo) -> None:
+        """Keep an audit of a later load, which spares the next load another one."""
+        audit = info.audit
+        if audit is not None and (self._audit is None or self._audit.key != audit.key):
+            store.note(AUDIT, {"problem_id": info.problem_id, "audit": to_json(audit)})
+            self._audit = audit
 
     def add_error(self, store: Store, error: JudgeError) -> bool:
         if self._has_error:
@@ -243,27 +255,6 @@ class _Known:
             if wish[0] == error.candidate_id and is_tier:
                 return wish if error.asked > self._refusals[wish] else None
         return None
-
-
-def _refusals(notes: Sequence[Mapping[str, Any]]) -> Counter[Wish]:
-    """Count how often each candidate could not be judged, by the tier asked for.
-
-    Notes of older versions name no tier and count for each.
-    """
-    return Counter(
-        (note["candidate_id"], tier)
-        for note in notes
-        for tier in ([note["tier"]] if note.get("tier") else [t.value for t in Tier])
-    )
-
-
-def _load_errors(notes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return those of the problem itself; a candidate's own stay pending."""
-    return [note for note in notes if note["candidate_id"] is None]
-
-
-def _wishes(notes: Sequence[Mapping[str, Any]]) -> set[Wish]:
-    return {(note["candidate_id"], note["tier"]) for note in notes}
 
 
 def _verdict_note(verdict: Verdict) -> dict[str, Any]:

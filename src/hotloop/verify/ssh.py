@@ -13,11 +13,12 @@ import os
 import re
 import shlex
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.wire import PROTOCOL_VERSION
 from hotloop.errors import ConfigError, InfraError, ToolMissing, WorkerDied
@@ -147,14 +148,20 @@ class SshVerifier(LocalVerifier):
         self._process: JudgeProcess | None = None
         self._is_greeted = False
 
-    def load(self, problem: Problem, *, incumbent_ms: float | None = None) -> ProblemInfo:
+    def load(
+        self,
+        problem: Problem,
+        *,
+        incumbent_ms: float | None = None,
+        ahead: Sequence[Candidate] = (),
+    ) -> ProblemInfo:
         """Connect, start a judge there, and load the problem.
 
         Raises:
             InfraError: there is no connection, or no fitting hotloop there.
         """
         try:
-            return super().load(problem, incumbent_ms=incumbent_ms)
+            return super().load(problem, incumbent_ms=incumbent_ms, ahead=ahead)
         except ValueError as exc:
             raise self._other_version(f"it answered what is no ProblemInfo here ({exc})") from exc
 

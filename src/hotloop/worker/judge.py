@@ -33,7 +33,8 @@ from hotloop.worker.gpu_watch import GpuWatch
 from hotloop.worker.memory import release_memory
 from hotloop.worker.other_shapes import Reporter
 from hotloop.worker.profile import Profiler
-from hotloop.worker.session import Session
+from hotloop.worker.reference import Draw, Reference
+from hotloop.worker.session import Session, Shortcuts
 from hotloop.worker.verification import CALL_TIMEOUT_S, Verification
 from hotloop.worker.workroom import Workroom
 
@@ -45,15 +46,16 @@ for it kills it later than that: `verify/transport.py`."""
 class Judge:
     """One problem session, its workroom and its builds."""
 
-    def __init__(self, best_tier: sandbox.Tier) -> None:
+    def __init__(self, best_tier: sandbox.Tier, lanes: ThreadPoolExecutor) -> None:
         self._best_tier = best_tier
+        self._lanes = lanes
         self._room: Workroom | None = None
         self._session: Session | None = None
         self._builds: Builds | None = None
         self._profiler: Profiler | None = None
         self._call_timeout_s = 0.0
         self._ready = threading.Event()
-        """Set once a problem is loaded: builds that arrive early wait for it."""
+        """Set once shapes are known: builds that arrive earlier wait for it."""
 
     def hello(self, params: dict[str, Any]) -> Any:
         """Start the workroom on the device asked for, in no weaker cage than was asked for.
@@ -84,8 +86,9 @@ class Judge:
         """Load a problem and measure its baselines.
 
         `profile`: read hardware counters of every candidate that is faster than `incumbent_ms` and
-        than those before it. `audit`: that of an earlier load, taken over where it still holds. All
-        three may be left out.
+        than those before it. `audit`: that of an earlier load, taken over where it still holds.
+        `ahead`: candidates that are built as soon as shapes are known, beside the rest of the load.
+        All may be left out.
         """
         room = self._workroom()
         problem = from_json(Problem, params["problem"])
@@ -93,15 +96,23 @@ class Judge:
             self._session.close()
             self._session = None
         known = from_json(Audit, params["audit"]) if params.get("audit") else None
-        session = Session(problem, room.device, isolation=room.tier, known=known)
-        first = session.nominal.book.draw_of(session.nominal.book.cases[0])
-        signature = signature_of(session.init_args, first.inputs, first.state)
-        self._builds = Builds(room, signature)
+        ahead = [from_json(Candidate, c) for c in params.get("ahead") or ()]
+
+        def begin_builds(reference: Reference, draw: Draw) -> None:
+            init_args = tuple(reference.loaded.init_args or ())
+            builds = Builds(room, signature_of(init_args, draw.inputs, draw.state))
+            self._builds = builds
+            self._ready.set()
+            for candidate in ahead:
+                # What fails here is kept for `verify`, or happens there again.
+                self._lanes.submit(builds.get, candidate)
+
+        shortcuts = Shortcuts(known=known, on_first_case=begin_builds)
+        session = Session(problem, room.device, isolation=room.tier, shortcuts=shortcuts)
         self._profiler = None
         if params.get("profile") and room.device == "cuda":
             self._profiler = Profiler(room, incumbent_ms=params.get("incumbent_ms"))
         self._session = session
-        self._ready.set()
         return to_json(session.info)
 
     def audit(self, params: dict[str, Any]) -> Any:
@@ -164,13 +175,15 @@ class Judge:
 class Server:
     """Reads requests, runs them where they belong, writes answers."""
 
-    def __init__(self, judge: Judge, source: IO[bytes], sink: IO[bytes], lanes: int) -> None:
+    def __init__(
+        self, judge: Judge, source: IO[bytes], sink: IO[bytes], lanes: ThreadPoolExecutor
+    ) -> None:
         self._judge = judge
         self._source = source
         self._sink = sink
         self._write_lock = threading.Lock()
         self._main: queue.Queue[Request | None] = queue.Queue()
-        self._lanes = ThreadPoolExecutor(lanes, thread_name_prefix="lane")
+        self._lanes = lanes
         self._ended = threading.Event()
         """Set once no request is worked at any more."""
 
@@ -243,8 +256,10 @@ def main() -> None:
     """Serve on stdin and stdout; whatever else writes to stdout goes to stderr."""
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    judge = Judge(sandbox.probe().best_tier)  # forks, so it comes before any thread
-    lanes = max(1, min(8, (os.cpu_count() or 2) // 2))
+    best_tier = sandbox.probe().best_tier  # forks, so it comes before any thread
+    count = max(1, min(8, (os.cpu_count() or 2) // 2))
+    lanes = ThreadPoolExecutor(count, thread_name_prefix="lane")
+    judge = Judge(best_tier, lanes)
     Server(judge, sys.stdin.buffer, sink, lanes).run()
     os._exit(0)  # interpreter shutdown of torch and inductor's pools can hang; all work is done
 

@@ -10,6 +10,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from hotloop.core.audit import Audit
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind, Role
 from hotloop.errors import HotloopError, ProblemError
 from hotloop.worker.audit import audit, audit_key, cases_of
+from hotloop.worker.baselines import ATTENTION_BASELINES
 from hotloop.worker.cases import CaseBook
 from hotloop.worker.device import environment, peaks
 from hotloop.worker.fresh_books import fresh_books
@@ -26,13 +28,23 @@ from hotloop.worker.other_views import OtherViews
 from hotloop.worker.reference import Draw, Reference
 from hotloop.worker.timed import TimedInputs, make_clock_once, rest_clock, secret_seed
 from hotloop.worker.trace import trace_attention, trace_model
-from hotloop.worker.view import Shape, WorkloadView, log_step
+from hotloop.worker.view import FirstCase, Shape, WorkloadView, log_step
 
 BASELINE_SAMPLES = 15
 BASELINE_SECONDS = 0.5
 KEPT_AT_FINAL_BYTES = 4 << 30
 """Cases may keep this much while the final tier draws new ones."""
-SEARCH_BASELINES = ("eager", "compile", "flex", "flex_max_autotune", "sdpa_flash", "cudnn")
+SEARCH_BASELINES = ("compile", *ATTENTION_BASELINES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortcuts:
+    """What makes a load shorter, or lets other work begin before it is over."""
+
+    known: Audit | None = None
+    """An earlier audit: it is not made again where it holds."""
+    on_first_case: FirstCase = lambda reference, draw: None
+    """Called as soon as shapes of inputs and state are known, seconds before all goldens are."""
 
 
 class Session:
@@ -45,7 +57,7 @@ class Session:
         *,
         isolation: str,
         tracing: bool = True,
-        known: Audit | None = None,
+        shortcuts: Shortcuts = Shortcuts(),  # noqa: B008  frozen
     ) -> None:
         start = time.monotonic()
         rest_clock()
@@ -53,7 +65,9 @@ class Session:
         self.device = device
         self.isolation = isolation
         nominal = next(w for w in problem.workloads if w.role is Role.NOMINAL)
-        self.nominal = WorkloadView.build(problem, Shape(workload=nominal), device)
+        self.nominal = WorkloadView.build(
+            problem, Shape(workload=nominal), device, on_first_case=shortcuts.on_first_case
+        )
         log_step("reference, goldens and envelope", start)
         self._others = OtherViews(problem, self.nominal, device, self.forget_cases)
         self._others.deciding(held_out=False)
@@ -62,7 +76,7 @@ class Session:
         self.baselines_ms: dict[str, float] = {}
         self.missing_baselines: dict[str, str] = {}
         key = audit_key(problem.id, environment(device, isolation))
-        self.audit = audit(self.reference, cases_of(self._books()), key=key, known=known)
+        self.audit = audit(self.reference, cases_of(self._books()), key=key, known=shortcuts.known)
         if device == "cuda":
             self._prepare_timing()
         self.info = self._describe(time.monotonic() - start, tracing=tracing)
@@ -146,7 +160,7 @@ class Session:
         reference = self.reference
         book = CaseBook(reference, "timed", free_others=self.forget_cases)
         seed = secret_seed()
-        draw = reference.draw(seed, reference.profiles[0], timed=True)
+        draw = reference.draw(seed, reference.timed_profile, timed=True)
         book.add_draw(draw)
         for name in reference.baseline_names():
             start = time.monotonic()

@@ -15,7 +15,7 @@ from hotloop.worker.cases import CaseBook, cache_budget_bytes
 from hotloop.worker.load import load_problem
 from hotloop.worker.memory import release_memory
 from hotloop.worker.module_host import flatten_outputs
-from hotloop.worker.reference import Reference, build_reference
+from hotloop.worker.reference import Draw, Reference, build_reference
 from hotloop.worker.timed import secret_seed
 
 SEEDS = 3
@@ -26,6 +26,10 @@ _OFFSET_WORDS = {
     Offset.SIXTEEN: "16 bytes past an aligned address",
     Offset.ELEMENT: "1 element past an aligned address",
 }
+
+
+FirstCase = Callable[[Reference, Draw], None]
+"""Takes a reference and the inputs and state of its first case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,7 @@ class WorkloadView:
         device: str,
         *,
         free_others: Callable[[], None] = lambda: None,
+        on_first_case: FirstCase = lambda reference, draw: None,
     ) -> WorkloadView:
         """Load the problem at one workload and compute its cases.
 
@@ -76,6 +81,7 @@ class WorkloadView:
             shape: its sizes.
             device: `cuda` or `cpu`.
             free_others: frees the cases of other workloads; called where memory runs out.
+            on_first_case: told of the first case before the others are made.
 
         Raises:
             ProblemError: the reference is broken, or its inputs do not fit on the device.
@@ -91,7 +97,7 @@ class WorkloadView:
             log_step("reference", start)
         book = CaseBook(reference, workload.name, free_others=free_others)
         seeds = SEEDS if workload.role is Role.NOMINAL else 1
-        fill_book(book, seeds=seeds)
+        fill_book(book, seeds=seeds, on_first_case=on_first_case)
         return cls(shape, reference, book, _board(book, shape.offset))
 
     def beside(self, shape: Shape) -> WorkloadView:
@@ -127,7 +133,12 @@ def log_step(what: str, start: float) -> None:
     print(f"hotloop judge: {what}: {time.monotonic() - start:.1f} s", file=sys.stderr, flush=True)
 
 
-def fill_book(book: CaseBook, *, seeds: int = SEEDS) -> None:
+def fill_book(
+    book: CaseBook,
+    *,
+    seeds: int = SEEDS,
+    on_first_case: FirstCase = lambda reference, draw: None,
+) -> None:
     """Add the cases of the fast tier: `seeds` of the first profile and one of each other.
 
     Raises:
@@ -136,7 +147,11 @@ def fill_book(book: CaseBook, *, seeds: int = SEEDS) -> None:
     reference = book.reference
     left = cache_budget_bytes(reference.loaded.device)
     first, *others = reference.profiles
+    is_told = False
     for profile in [first] * seeds + list(others):
         start = time.monotonic()
         left -= book.add(profile, secret_seed(), cache_bytes=left)
         log_step(f"case {profile}", start)  # the first one compiles the reference
+        if not is_told:
+            on_first_case(reference, book.draw_of(book.cases[0]))
+            is_told = True
