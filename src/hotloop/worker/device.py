@@ -17,6 +17,7 @@ from hotloop.errors import DeviceLost, WorkerDied, WorkerTimeout
 from hotloop.sandbox.nvml import NoReading, read_gpus
 from hotloop.worker.gpu_health import CANARIES
 from hotloop.worker.gpu_probes import FIRST_CANARY_S, run_canary
+from hotloop.worker.precision import PRECISIONS, applied
 from hotloop.worker.timed import make_clock_once
 from hotloop.worker.workroom import GpuAddress
 
@@ -121,11 +122,11 @@ def gpu_address() -> GpuAddress:
 
 
 @cache
-def peaks(dtype: str) -> dict[str, float]:
+def peaks(dtype: str, *, tf32: bool = False) -> dict[str, float]:
     """Measure this GPU's ceilings once: copy rate (read + write) and matmul rate in `dtype`.
 
-    The matmul is M = N = K = 4096 on random values under the default precision flags; rates are
-    medians of seven calls.
+    The matmul is M = N = K = 4096 on random values; rates are medians of seven calls. `tf32`:
+    float32 operands are rounded to TF32, as cuDNN's convolutions do where it is allowed.
     """
     clock = make_clock_once()
     copy_ms = _copy_ms(clock)
@@ -133,7 +134,8 @@ def peaks(dtype: str) -> dict[str, float]:
     if not kind.is_floating_point or kind.itemsize < 2:
         kind = torch.float32
     a = torch.randn(MATMUL_SIZE, MATMUL_SIZE, device="cuda").to(kind)
-    matmul_ms = statistics.median(clock.measure(lambda: a @ a)[1].elapsed_ms for _ in range(7))
+    with applied(PRECISIONS["tf32" if tf32 else "as_shipped"]):
+        matmul_ms = statistics.median(clock.measure(lambda: a @ a)[1].elapsed_ms for _ in range(7))
     return {
         "copy_gbps": gbps(2 * COPY_BYTES, copy_ms),
         "matmul_tflops": tflops(2.0 * MATMUL_SIZE**3, matmul_ms),

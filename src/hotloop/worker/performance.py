@@ -254,7 +254,9 @@ def speedup_with_prepare(
     return ratios
 
 
-def describe_share(flops: float | None, io_bytes: int, ms: float, peaks: dict[str, Any]) -> float:
+def describe_share(
+    flops: float | None, io_bytes: int, ms: float, peaks: Mapping[str, float]
+) -> float:
     """Return the share of the device's bound that `ms` reaches.
 
     The bound is the longer of FLOPs over the measured matmul rate of the problem's dtype and

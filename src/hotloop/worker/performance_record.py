@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hotloop.core.units import tflops
 from hotloop.core.verdict import Performance
-from hotloop.worker.device import peaks
 from hotloop.worker.evaluation import Evaluation
 from hotloop.worker.final import FinalTiming
 from hotloop.worker.performance import Timing, describe_share, speedup_with_prepare
@@ -32,7 +31,6 @@ def describe_performance(
     measured = final.candidate if final else timing
     baselines = final.baselines_ms if final else dict(info.baselines_ms)
     latency_ms = measured.median_ms
-    dtype = info.outputs[0].dtype
     useful = session.reference.useful_flops or info.flops
     ahead_ms = {n: ms for n, ms in session.reference.prepare_ms.items() if n in baselines}
     prepare_ms = evaluation.prepare_ms[-1] if evaluation.prepare_ms else None
@@ -54,7 +52,7 @@ def describe_performance(
             latency_ms, prepare_ms or 0.0, compared, ahead_ms
         ),
         host_path_reason=final.replay_refused if final else None,
-        roofline_frac=describe_share(useful, info.io_bytes, latency_ms, peaks(dtype)),
+        roofline_frac=describe_share(useful, info.io_bytes, latency_ms, info.peaks),
         tflops=tflops(info.flops, latency_ms) if info.flops else None,
         counters=counters.values,
         counters_kernel=counters.kernel,

@@ -156,6 +156,12 @@ class Session:
         book = self.nominal.book
         return self.reference.eager_uses_tf32(book.draw_of(book.cases[0]))
 
+    def _peaks(self, dtype: str, *, rounds: bool | None) -> dict[str, float]:
+        """Return the ceilings that hold for what eager does; empty without a GPU."""
+        if self.device != "cuda":
+            return {}
+        return peaks(dtype, tf32=bool(rounds) or self.reference.precision.matmul_tf32)
+
     def _prepare_timing(self) -> None:
         reference = self.reference
         book = CaseBook(reference, "timed", free_others=self.forget_cases)
@@ -190,6 +196,7 @@ class Session:
 
     def _describe(self, setup_s: float, *, tracing: bool) -> ProblemInfo:
         inputs, outputs, parameters = self.reference.specs()
+        eager_tf32 = self._eager_tf32()
         attention = graph = None
         loaded = self.reference.loaded
         if self.problem.kind is ProblemKind.ATTENTION:
@@ -223,9 +230,9 @@ class Session:
             ),
             baselines_ms=dict(self.baselines_ms),
             missing_baselines=dict(self.missing_baselines),
-            peaks=peaks(outputs[0].dtype) if self.device == "cuda" else {},
+            peaks=self._peaks(outputs[0].dtype, rounds=eager_tf32),
             useful_flops=self.reference.useful_flops,
-            eager_tf32=self._eager_tf32(),
+            eager_tf32=eager_tf32,
             setup_s=setup_s,
             environment=environment(self.device, self.isolation),
             envelope=tuple(self.nominal.book.members),
