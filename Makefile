@@ -77,7 +77,7 @@ check: $(READY)  ## lint, format and types
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy
 
-bench-attention: $(READY)  ## tune and time the attention problems (GPU); writes benchmarks/results
+bench-attention: $(READY)  ## tune and time the attention problems (GPU; ARGS=--plan: how long); writes benchmarks/results
 	@$(RUN) -m benchmarks.attention $(ARGS)
 
 bench-verify: $(READY)  ## time the verifier itself (GPU); writes benchmarks/results

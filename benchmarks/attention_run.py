@@ -8,37 +8,34 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import hotloop
+from benchmarks.attention_cases import FIGURE, MAIN_S, Case, H
+from benchmarks.attention_plan import budget_of
 from benchmarks.gpu_pool import Finished, run_command
 from benchmarks.results_file import Row
+from hotloop.core.attempt import Attempt
+from hotloop.core.candidate import Candidate
+from hotloop.engine.result import ranked
 from hotloop.errors import HotloopError
+from hotloop.store.reader import RunReader
 
-SIZES = {"B": 4, "H": 16, "Hkv": 16, "S": 4096, "Skv": 4096, "dtype": "bfloat16"}
-"""What the files in `examples/attention` state; the journal's own account replaces it."""
 NO_KERNEL_EXIT = 1
 """Exit codes up to this one come with a JSON answer."""
 FROM_VERDICT = ("status", "stage", "tier", "mode", "deterministic", "isolation", "message",
                 "precision_policy", "shape_scope", "resources", "candidate_id")  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One problem at one head size."""
-
-    variant: str
-    """Stem of the file in `examples/attention`."""
-    D: int
-
-    @property
-    def key(self) -> str:
-        """`causal-64`."""
-        return f"{self.variant}-{self.D}"
+SIZES = ("B", "H", "Hkv", "S", "Skv", "D", "dtype", "normalize")
+FAMILIES = {"triton": "portable", "gluon": "hopper"}
+"""The built-in generator's families by the language that they are written in, where the schedule
+does not name one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +43,19 @@ class RunOptions:
     """What all runs of one benchmark share."""
 
     device: str
-    budget: str
     runs: Path
     """The run folders' parent; of this commit alone, so that no old verdict is taken over."""
     deadline: float
     """time.monotonic() when what still runs is stopped."""
+    budget: str | None = None
+    """Of each row's search; None: the row's own."""
     max_candidates: int | None = None
 
 
 def measure(case: Case, gpu: str, options: RunOptions) -> Row | None:
     """Run one case on one GPU; None when the deadline stopped it."""
     folder = options.runs / case.key
+    shutil.rmtree(folder, ignore_errors=True)  # a row that was cut starts again
     arguments = _arguments(case, folder, options)
     env = {"CUDA_VISIBLE_DEVICES": gpu} if options.device == "cuda" else {}
     done = run_command(
@@ -67,25 +66,51 @@ def measure(case: Case, gpu: str, options: RunOptions) -> Row | None:
     row: Row = {
         "problem": f"attention/{case.variant}",
         "row": case.key,
-        "workload": {**SIZES, "D": case.D},
+        "workload": _stated(case),
+        "packing": case.packing,
+        "timed_profile": case.profile,
         "generator": "builtin",
         "command": shlex.join(["hotloop", *_without_folder(arguments)]),
         "wall_s": round(done.wall_s, 2),
         "gpu_index": gpu,
+        "gpu_uuid": gpu_uuid(gpu) if options.device == "cuda" else None,
         "exit_code": done.code,
         "status": "ERROR",
+        "family": None,
         "performance": None,
         "error": None,
     }
     try:
-        return row | _found(done, folder)
+        row |= _found(done, folder)
+        return row | (_start_kernels(folder) if is_start(case) else {})
     except (HotloopError, LookupError) as exc:
         return row | {"error": f"the run's answer or journal: {type(exc).__name__}: {exc}"}
 
 
+def is_start(case: Case) -> bool:
+    """Whether models begin with this row's kernels."""
+    return case in {Case(variant, 128, MAIN_S) for variant in FIGURE}
+
+
+def _stated(case: Case) -> Row:
+    """Return the sizes of the files in `examples/attention`; the journal's account replaces it."""
+    lengths = {"S": case.S, "Skv": case.S}
+    return {"B": case.B, "H": H, "Hkv": H, **lengths, "D": case.D, "dtype": "bfloat16"}
+
+
+def gpu_uuid(gpu: str) -> str | None:
+    """Return the GPU's own name, for an index or a uuid; None where nvidia-smi does not say."""
+    query = ["nvidia-smi", "-i", gpu, "--query-gpu=uuid", "--format=csv,noheader"]
+    try:
+        told = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return told.stdout.strip() or None
+
+
 def _arguments(case: Case, folder: Path, options: RunOptions) -> list[str]:
-    words = ["optimize", f"examples/attention/{case.variant}.py"]
-    words += ["--device", options.device, "--budget", options.budget, "--set", f"D={case.D}"]
+    words = ["optimize", f"examples/attention/{case.variant}.py", "--device", options.device]
+    words += ["--budget", budget_of(case, options.budget), "--set", case.settings]
     if options.max_candidates is not None:
         words += ["--max-candidates", str(options.max_candidates)]
     return [*words, "--json", "--out", str(folder)]
@@ -118,21 +143,52 @@ def _found(done: Finished, folder: Path) -> Row:
 
 def _from_journal(folder: Path, best_attempt_id: int | None) -> Row:
     with hotloop.load_run(folder) as reader:
-        setups, attempts = reader.notes("setup"), reader.attempts()
-    counts: dict[str, int] = {}
-    for attempt in attempts:
-        if attempt.verdict is not None:
-            status = attempt.verdict.status.value
-            counts[status] = counts.get(status, 0) + 1
-    best = next((a for a in attempts if a.id == best_attempt_id), None)
-    found: Row = {"verdicts": counts, "schedule": dict(best.point) if best else None}
+        attempts = reader.attempts()
+        best = next((a for a in attempts if a.id == best_attempt_id), None)
+        setups = reader.notes("setup")
+        found = _of_best(reader, best)
+    found["verdicts"] = dict(Counter(a.verdict.status.value for a in attempts if a.verdict))
     if setups:
         info = setups[-1]["info"]
-        sizes = ("B", "H", "Hkv", "S", "Skv", "D", "dtype", "normalize")
-        found["workload"] = {k: info["attention"][k] for k in sizes}
+        found["workload"] = {k: info["attention"][k] for k in SIZES}
         found["setup_baselines_ms"] = info["baselines_ms"]
         found["missing_baselines"] = info["missing_baselines"]
         found["environment"] = info["environment"]
+    return found
+
+
+def _of_best(reader: RunReader, best: Attempt | None) -> Row:
+    if best is None or best.candidate_id is None:
+        return {"schedule": None, "family": None, "language": None}
+    candidate = reader.candidate(best.candidate_id)
+    return {
+        "schedule": dict(best.point),
+        "family": family_of(best.point, candidate),
+        "language": candidate.language,
+    }
+
+
+def family_of(point: Mapping[str, Any], candidate: Candidate) -> str:
+    """Return the kernel family of a built-in candidate: what its schedule says, else by language.
+
+    A language without a family stands for itself.
+    """
+    named = point.get("family")
+    return str(named) if named else FAMILIES.get(candidate.language, candidate.language)
+
+
+def _start_kernels(folder: Path) -> Row:
+    with hotloop.load_run(folder) as reader:
+        return {"start_kernels": start_kernels(reader, reader.attempts())}
+
+
+def start_kernels(reader: RunReader, attempts: Sequence[Attempt]) -> dict[str, str]:
+    """Return the source of the fastest kernel in each language: what a model can begin with."""
+    found: dict[str, str] = {}
+    for attempt in ranked(attempts):
+        assert attempt.candidate_id is not None, "ranked() leaves out attempts without code"
+        candidate = reader.candidate(attempt.candidate_id)
+        found.setdefault(candidate.language, candidate.text())
     return found
 
 

@@ -8,16 +8,20 @@ kernel that were measured in one session on the same kind of GPU. The ratio that
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks import attention_targets
+from benchmarks.attention_cases import Case
+from benchmarks.attention_figure import bars
+from benchmarks.attention_ratios import BASELINE, FLEX, is_win, over_fastest, speedup_of
 from benchmarks.results_file import Row
 from hotloop.core.statistics import geometric_mean
 
-BASELINE = "flex"
 NEEDED_FRAC = 0.97
-WIN_OVER = 1.02
-"""A row is a win when the lower end of its interval is over this."""
+FORMULA = "compile"
+"""What is compared with where FlexAttention cannot compute the problem."""
 
 
 def add_reference(rows: Sequence[Row], path: Path) -> None:
@@ -45,65 +49,78 @@ def add_reference(rows: Sequence[Row], path: Path) -> None:
         }
 
 
-def speedup_of(row: Row, baseline: str = BASELINE) -> float | None:
-    """Return the final tier's ratio over a baseline; None where there is none."""
-    if row["status"] != "PASSED" or not row["performance"]:
-        return None
-    ratio: float | None = row["performance"]["speedup"].get(baseline)
-    return ratio
+def summarise(
+    rows: Sequence[Row],
+    *,
+    gpus: int,
+    skipped: Sequence[Case] = (),
+    reasons: Mapping[str, Mapping[str, str]] | None = None,
+) -> Row:
+    """Return counts, means and targets of the built-in generator's rows.
 
-
-def summarise(rows: Sequence[Row], *, parallel_runs: int, budget: str) -> Row:
-    """Return counts and the geometric mean of the speed-up over compiled FlexAttention."""
+    Args:
+        rows: those measured so far.
+        gpus: how many rows ran side by side.
+        skipped: rows whose problem file is not there.
+        reasons: why targets were missed, by name.
+    """
     ratios = [r for row in rows if (r := speedup_of(row)) is not None]
-    lows = [
-        row["performance"]["speedup_ci"].get(BASELINE, (0.0, 0.0))[0]
-        for row in rows
-        if speedup_of(row) is not None
-    ]
+    over = [o.ratio for row in rows if (o := over_fastest(row, FLEX)) is not None]
     referenced = [row["reference"] for row in rows if "reference" in row]
+    described = attention_targets.describe(attention_targets.targets(rows), reasons or {})
     return {
         "rows": len(rows),
         "passed": len(ratios),
         f"geomean_speedup_{BASELINE}": round(geometric_mean(ratios), 4) if ratios else None,
-        f"wins_over_{BASELINE}": sum(low > WIN_OVER for low in lows),
+        "geomean_speedup_fastest_flex": round(geometric_mean(over), 4) if over else None,
+        f"wins_over_{BASELINE}": sum(is_win(row) for row in rows),
+        "families": dict(Counter(row["family"] for row in rows if row.get("family"))),
+        "figure": [bar.to_json() for bar in bars(rows)],
+        "targets": described,
+        "targets_in_state": attention_targets.counts(described),
+        "skipped": {case.key: f"{case.path.name} is not there" for case in skipped},
         "reference_rows": len(referenced),
         "reference_met": sum(entry["met"] for entry in referenced),
-        "parallel_runs": parallel_runs,
-        "budget": budget,
+        "parallel_runs": gpus,
     }
 
 
 def table(rows: Sequence[Row]) -> str:
     """Return one line a row: times, ratios with their interval, and whether the need was met."""
     head = (
-        f"{'row':<13} {'ours ms':>8} {'flex ms':>8} {'ratio':>6} {'interval':>14} "
-        f"{'cudnn':>6} {'mode':>9} {'cand.':>5} {'needed':>6} met"
+        f"{'row':<26} {'ours ms':>8} {'flex ms':>8} {'ratio':>6} {'interval':>14} "
+        f"{'tuned':>6} {'cudnn':>6} {'family':>8} {'mode':>9} {'cand.':>5} {'needed':>6} met"
     )
     return "\n".join([head, *(_line(row) for row in rows)])
 
 
 def _line(row: Row) -> str:
-    ratio = speedup_of(row)
-    if ratio is None:
+    baseline = next((b for b in (BASELINE, FORMULA) if speedup_of(row, b) is not None), None)
+    if baseline is None:
         why = row.get("error") or row.get("message") or ""
-        return f"{row['row']:<13} {row['status']} {why}"[:160]
+        return f"{row['row']:<26} {row['status']} {why}"[:160]
     performance = row["performance"]
-    low, high = performance["speedup_ci"].get(BASELINE, (float("nan"),) * 2)
-    cudnn = speedup_of(row, "cudnn")
+    low, high = performance["speedup_ci"].get(baseline, (float("nan"),) * 2)
     entry = row.get("reference")
     needed = f"{entry['needed_ratio']:>6.3f} {'yes' if entry['met'] else 'no'}" if entry else ""
-    return (
-        f"{row['row']:<13} {performance['latency_ms']:>8.4f} "
-        f"{performance['baselines'][BASELINE]:>8.4f} {ratio:>6.3f} [{low:>5.3f}, {high:>5.3f}] "
-        f"{'' if cudnn is None else f'{cudnn:.3f}':>6} {row['mode'] or '':>9} "
-        f"{row['candidates']:>5} {needed}"
+    line = (
+        f"{row['row']:<26} {performance['latency_ms']:>8.4f} "
+        f"{performance['baselines'][baseline]:>8.4f} {_ratio(row, baseline):>6} "
+        f"[{low:>5.3f}, {high:>5.3f}] "
+        f"{_ratio(row, 'flex_max_autotune'):>6} {_ratio(row, 'cudnn'):>6} "
+        f"{row.get('family') or '':>8} {row['mode'] or '':>9} {row['candidates']:>5} {needed}"
     )
+    return line.rstrip() if baseline == BASELINE else f"{line.rstrip()} (over {baseline})"
+
+
+def _ratio(row: Row, baseline: str) -> str:
+    ratio = speedup_of(row, baseline)
+    return "" if ratio is None else f"{ratio:.3f}"
 
 
 def smoke_table(rows: Sequence[Row]) -> str:
     """Return one line a row of a run without a GPU: what passed; there is no time to show."""
     return "\n".join(
-        f"{row['row']:<13} {row['status']} {row.get('verdicts', '')} {row['error'] or ''}".rstrip()
+        f"{row['row']:<26} {row['status']} {row.get('verdicts', '')} {row['error'] or ''}".rstrip()
         for row in rows
     )

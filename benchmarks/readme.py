@@ -1,29 +1,32 @@
-"""Write the README's table and picture from the results files.
+"""Write the README's table and picture, and docs/attention.md's tables, from the results files.
 
     python -m benchmarks.readme            write
-    python -m benchmarks.readme --check    exit 1 when the README is not what it would write
+    python -m benchmarks.readme --check    exit 1 when one of them is not what it would write
 
-The README claims no figure that is not in `benchmarks/results/`.
+They claim no figure that is not in `benchmarks/results/`.
 """
 
 from __future__ import annotations
 
-import html
 import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks import readme_pilot
+from benchmarks import attention_page, readme_pilot
+from benchmarks.attention_cases import MAIN_S
+from benchmarks.attention_figure import picture
 from benchmarks.readme_pilot import pilot_section
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "attention_h200.json"
+MODELS = ROOT / "benchmarks" / "results" / "attention_models_h200.json"
 PILOT = ROOT / "benchmarks" / "results" / "model_pilot_h200.json"
 THROUGHPUT = ROOT / "benchmarks" / "results" / "verify_throughput_h200.json"
 README = ROOT / "README.md"
 PICTURE = ROOT / "docs" / "attention_h200.svg"
+PAGE = ROOT / "docs" / "attention.md"
 BEGIN = "<!-- attention results: written by benchmarks/readme.py -->"
 END = "<!-- end of attention results -->"
 NO_RESULTS = "No measured results are published with this version yet."
@@ -44,24 +47,38 @@ def section(results: dict[str, Any] | None) -> str:
     if results is None:
         return NO_RESULTS
     where = results["environment"]
+    rows = shown_rows(results["rows"])
     lines = [
         f"![speed-up over compiled FlexAttention]({PICTURE.relative_to(ROOT)})",
         "",
         "| problem | B, H, S, D, dtype | hotloop ms | flex ms | over flex [95 %] "
         "| fastest other | over it |",
         "|---|---|---:|---:|---:|---|---:|",
-        *(table_row(row) for row in results["rows"]),
+        *(table_row(row) for row in rows),
         "",
         f"Built-in generator (human-written templates and tuning, no model), final tier, "
         f"{where['gpu']}, torch {where['torch']}, triton {where['triton']}, {results['date']}. "
-        f"{count_wins(results['rows'])} Over 1 means that hotloop is faster. `flex` is "
+        f"{count_wins(rows)} Over 1 means that hotloop is faster. `flex` is "
         "`torch.compile(flex_attention)`; kernels that did not pass are listed, not dropped. "
         "Ratios are within one session; absolute times differ by several per cent between GPUs "
-        f"of one kind. Source: `{RESULTS.relative_to(ROOT)}`, made by `{results['command']}`.",
-        *disclosures(results["rows"]),
+        f"of one kind. Source: `{RESULTS.relative_to(ROOT)}`, made by `{results['command']}`. "
+        "[All rows, targets met and missed, and what the picture is of]"
+        f"({PAGE.relative_to(ROOT)}).",
+        *disclosures(rows),
         *throughput(load_results(THROUGHPUT)),
     ]
     return "\n".join(lines)
+
+
+def shown_rows(rows: list[Row]) -> list[Row]:
+    """Return the rows of the README: each variant once a head size, at the main length."""
+    return [
+        row
+        for row in rows
+        if row["workload"]["S"] == MAIN_S
+        and row.get("packing") is None
+        and row.get("timed_profile") is None
+    ]
 
 
 def throughput(results: dict[str, Any] | None) -> list[str]:
@@ -91,9 +108,9 @@ def disclosures(rows: list[Row]) -> list[str]:
             "",
             f"{names}: the kernel uses the hardware's approximate tanh (`tanh.approx.f32`), "
             "`flex` the exact one; its error passes the same gate as every other row's, and part "
-            "of that speed-up is this choice.",
+            f"of that speed-up is this choice.{attention_page.softcap_note(rows)}",
         ]
-    mapped = [row for row in rows if "row_order" in (row.get("schedule") or {})]
+    mapped = [r for r in rows if "row_order" in (r.get("schedule") or {}) and r["performance"]]
     if mapped:
         names = ", ".join(sorted({short_name(row) for row in mapped}))
         longest = max(row["performance"]["prepare_ms"] for row in mapped)
@@ -141,7 +158,8 @@ def table_row(row: Row) -> str:
 def ratio_of(row: Row) -> float | None:
     """Return the speed-up over the baseline; None where there is none."""
     performance = row.get("performance") or {}
-    return performance.get("speedup", {}).get(BASELINE)
+    ratio: float | None = performance.get("speedup", {}).get(BASELINE)
+    return ratio
 
 
 def interval_of(row: Row) -> tuple[float, float]:
@@ -157,50 +175,6 @@ def over(row: Row) -> str:
         return ""
     low, high = interval_of(row)
     return f"{ratio:.2f} [{low:.2f}, {high:.2f}]" if high else f"{ratio:.2f}"
-
-
-def picture(results: dict[str, Any]) -> str:
-    """Return a bar chart of the speed-ups as SVG: one bar a row, a line at 1, its interval."""
-    rows = [row for row in results["rows"] if ratio_of(row) is not None]
-    label, width, bar, gap = 260, 420, 16, 8
-    top, bottom = 34, 30
-    longest = max([*(max(interval_of(r)[1], ratio_of(r) or 0) for r in rows), 1.2])
-    height = top + len(rows) * (bar + gap) + bottom
-    one = label + width / longest
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {label + width + 70} {height}" '
-        'font-family="sans-serif" font-size="12">',
-        f'<rect width="{label + width + 70}" height="{height}" fill="#fff"/>',
-        f'<text x="8" y="20" font-size="14">Speed-up over compiled FlexAttention, '
-        f"{html.escape(str(results['environment']['gpu']))}</text>",
-    ]
-    for index, row in enumerate(rows):
-        parts += _bar(row, top + index * (bar + gap), label, width / longest, bar)
-    end = height - bottom + 6
-    parts.append(f'<line x1="{one:.1f}" y1="{top - 4}" x2="{one:.1f}" y2="{end}" stroke="#333"/>')
-    parts.append(f'<text x="{one:.1f}" y="{end + 14}" text-anchor="middle">1x (flex)</text>')
-    return "\n".join([*parts, "</svg>"]) + "\n"
-
-
-def _bar(row: Row, y: float, left: float, scale: float, thick: float) -> list[str]:
-    ratio = ratio_of(row) or 0.0
-    low, high = interval_of(row)
-    workload = row["workload"]
-    name = f"{row['problem'].removeprefix('attention/')} S{workload['S']} D{workload['D']}"
-    middle = y + thick / 2
-    colour = "#2a7f62" if low > WIN_OVER else "#9aa5ab"
-    parts = [
-        f'<text x="{left - 8}" y="{middle + 4:.1f}" text-anchor="end">{html.escape(name)}</text>',
-        f'<rect x="{left}" y="{y}" width="{ratio * scale:.1f}" height="{thick}" fill="{colour}"/>',
-        f'<text x="{left + max(ratio, high) * scale + 6:.1f}" y="{middle + 4:.1f}">'
-        f"{ratio:.2f}</text>",
-    ]
-    if high:
-        parts.append(
-            f'<line x1="{left + low * scale:.1f}" y1="{middle}" x2="{left + high * scale:.1f}" '
-            f'y2="{middle}" stroke="#111" stroke-width="2"/>'
-        )
-    return parts
 
 
 def with_section(readme: str, text: str, begin: str = BEGIN, end: str = END) -> str:
@@ -222,17 +196,27 @@ def with_sections(readme: str) -> str:
     return with_section(attention, pilot, readme_pilot.BEGIN, readme_pilot.END)
 
 
+def with_tables(page: str) -> str:
+    """Return docs/attention.md with its tables as the results files give them."""
+    text = attention_page.tables(load_results(), load_results(MODELS))
+    return with_section(page, text, attention_page.BEGIN, attention_page.END)
+
+
 def main() -> int:
     """Write or check; return the exit code."""
     results = load_results()
     old = README.read_text(encoding="utf-8")
     new = with_sections(old)
     drawn = picture(results) if results is not None else None
+    old_page = PAGE.read_text(encoding="utf-8")
+    page = with_tables(old_page)
     if "--check" in sys.argv[1:]:
-        stale = old != new or (drawn is not None and PICTURE.read_text("utf-8") != drawn)
+        stale = old != new or old_page != page
+        stale = stale or (drawn is not None and PICTURE.read_text("utf-8") != drawn)
         print("the README is not up to date: make readme" if stale else "the README is up to date")
         return 1 if stale else 0
     README.write_text(new, encoding="utf-8")
+    PAGE.write_text(page, encoding="utf-8")
     if drawn is not None:
         PICTURE.write_text(drawn, encoding="utf-8")
     return 0

@@ -84,16 +84,6 @@ def test_the_section_names_where_its_figures_come_from():
         assert part in text
 
 
-def test_the_picture_has_a_bar_a_row_and_is_xml():
-    import xml.etree.ElementTree as tree
-
-    root = tree.fromstring(
-        readme.picture({**RESULTS, "rows": [ROW, *rows_like(speedup={"flex": 0.9})]})
-    )
-    bars = [e for e in root if e.tag.endswith("rect") and e.get("fill") != "#fff"]
-    assert len(bars) == 2
-
-
 def test_a_readme_without_markers_is_refused():
     with pytest.raises(ValueError, match="once"):
         readme.with_section("# no markers", "x")

@@ -5,42 +5,36 @@ import sys
 import time
 
 import pytest
-from benchmarks.attention import CASES, main, select
-from benchmarks.attention_run import Case, RunOptions, measure, summarise_correctness
-from benchmarks.attention_table import add_reference, smoke_table, speedup_of, summarise, table
+from attention_makers import failed_row, made_row
+from benchmarks.attention import main
+from benchmarks.attention_cases import CASES, Case
+from benchmarks.attention_ratios import speedup_of
+from benchmarks.attention_run import (
+    RunOptions,
+    family_of,
+    gpu_uuid,
+    is_start,
+    measure,
+    start_kernels,
+    summarise_correctness,
+)
+from benchmarks.attention_table import add_reference, smoke_table, summarise, table
 from benchmarks.gpu_pool import run_command, run_jobs
+from pilot_makers import journal
 
 from benchmarks import results_file
+from hotloop.core.candidate import Candidate, SourceFile
 
-SIZES = {"B": 4, "H": 16, "S": 4096, "D": 64, "dtype": "bfloat16"}
+CAUSAL = Case("causal", 64)
 
 
 def passed(ratio, interval):
-    return {
-        "row": "causal-64",
-        "problem": "attention/causal",
-        "workload": SIZES,
-        "status": "PASSED",
-        "mode": "replay",
-        "candidates": 40,
-        "error": None,
-        "performance": {
-            "latency_ms": 0.4,
-            "baselines": {"flex": 0.4 * ratio, "cudnn": 0.3},
-            "speedup": {"flex": ratio, "cudnn": 0.75},
-            "speedup_ci": {"flex": interval},
-        },
-    }
+    row = made_row(CAUSAL, {"flex": ratio, "flex_max_autotune": ratio, "cudnn": 0.75})
+    performance = row["performance"] | {"speedup_ci": {"flex": interval}}
+    return row | {"performance": performance}
 
 
-FAILED = {
-    "row": "full-64",
-    "problem": "attention/full",
-    "workload": SIZES,
-    "status": "ERROR",
-    "performance": None,
-    "error": "exit code 3: no GPU",
-}
+FAILED = failed_row(Case("full", 64))
 
 
 @pytest.fixture
@@ -58,13 +52,22 @@ def reference(tmp_path):
     return path
 
 
-def test_there_are_twelve_rows_and_a_name_picks_them():
-    assert len(CASES) == 12
-    assert [c.key for c in select("causal,full-128")] == ["causal-64", "full-128", "causal-128"]
-    assert select("") == list(CASES)
-    with pytest.raises(ValueError, match="nonsense"):
-        select("nonsense")
-    assert main(["--rows", "nonsense"]) == 2
+def test_what_cannot_be_done_is_said_in_one_line(capsys):
+    for argv, word in (
+        (["--rows", "nonsense"], "nonsense"),
+        (["--budget", "soon", "--plan"], "duration"),
+        (["--device", "cpu", "--rows", "s16384"], "S 4096"),
+        (["--summarise", "/nowhere.json"], "nowhere"),
+    ):
+        assert main(argv) == 2
+        assert word in capsys.readouterr().err
+
+
+def test_the_plan_is_printed_and_nothing_runs(capsys):
+    assert main(["--plan", "--gpus", "2"]) == 0
+    text = capsys.readouterr().out
+    assert f"{len(CASES)} rows" in text
+    assert "2 GPUs: " in text
 
 
 def test_a_reference_file_of_another_form_is_found_before_any_work(tmp_path, capsys):
@@ -78,13 +81,13 @@ def test_a_reference_file_of_another_form_is_found_before_any_work(tmp_path, cap
 def test_the_summary_counts_results_of_the_final_tier_alone():
     fast = passed(3.0, [2.9, 3.1]) | {"status": "NO_FINAL"}
     rows = [passed(1.21, [1.2, 1.22]), passed(1.0, [0.99, 1.01]), FAILED, fast]
-    summary = summarise(rows, parallel_runs=4, budget="45s")
+    summary = summarise(rows, gpus=4)
     assert summary["rows"] == 4
     assert summary["passed"] == 2
     assert summary["geomean_speedup_flex"] == 1.1
     assert summary["wins_over_flex"] == 1
     assert speedup_of(fast) is None
-    assert summarise([FAILED], parallel_runs=1, budget="1s")["geomean_speedup_flex"] is None
+    assert summarise([FAILED], gpus=1)["geomean_speedup_flex"] is None
 
 
 @pytest.mark.parametrize(("ratio", "met"), [(1.019, True), (1.018, False)])
@@ -94,7 +97,7 @@ def test_the_needed_ratio_is_that_of_the_plain_kernel_within_three_per_cent(refe
     assert rows[0]["reference"]["needed_ratio"] == pytest.approx(0.97 * 0.42 / 0.40, abs=1e-4)
     assert rows[0]["reference"]["met"] is met
     assert "reference" not in rows[1]
-    assert summarise(rows, parallel_runs=1, budget="45s")["reference_met"] == met
+    assert summarise(rows, gpus=1)["reference_met"] == met
 
 
 def test_the_table_has_a_line_a_row_also_for_a_failed_one(reference):
@@ -185,6 +188,42 @@ def options(tmp_path):
         device="cpu", budget="20s", runs=tmp_path, deadline=time.monotonic() + 200,
         max_candidates=1,
     )  # fmt: skip
+
+
+def test_a_gpu_is_named_where_nvidia_smi_is_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gpu_uuid("0") is None
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text('#!/bin/sh\necho "GPU-of-$2"\n')
+    smi.chmod(0o755)
+    assert gpu_uuid("3") == "GPU-of-3"
+    smi.write_text("#!/bin/sh\nexit 9\n")
+    assert gpu_uuid("3") is None
+
+
+def candidate(language):
+    return Candidate(language=language, sources=(SourceFile(path="kernel.py", text="x = 1"),))
+
+
+def test_a_family_is_what_the_schedule_or_the_language_says():
+    assert family_of({"family": "hopper"}, candidate("triton")) == "hopper"
+    assert family_of({}, candidate("gluon")) == "hopper"
+    assert family_of({"BLOCK_M": 64}, candidate("triton")) == "portable"
+    assert family_of({}, candidate("cuda")) == "cuda"
+
+
+def test_models_begin_with_the_fastest_kernel_in_a_language():
+    store = journal([0.9, 0.5, 0.7])
+    fastest = next(a for a in store.attempts() if a.objective == 0.5)
+    text = store.candidate(fastest.candidate_id).text()
+    assert start_kernels(store, store.attempts()) == {"triton": text}
+    assert start_kernels(store, []) == {}
+
+
+def test_models_start_from_the_six_at_d_128():
+    assert [case.key for case in CASES if is_start(case)] == [
+        f"{v}-128" for v in ("full", "causal", "relative", "alibi", "document", "softcap")
+    ]
 
 
 def test_a_run_that_fails_is_a_row_with_its_error(tmp_path):

@@ -18,7 +18,9 @@ class Graph:
         """Run it."""
 
 
-def found(plain: Span, graph: Span | None) -> tuple[Ungapped, Callable[[], Any], Graph]:
+def found(
+    plain: Span, graph: Span | None, *, all_graphs: bool = False
+) -> tuple[Ungapped, Callable[[], Any], Graph]:
     made, captures = Graph(), []
 
     def call() -> None:
@@ -34,7 +36,7 @@ def found(plain: Span, graph: Span | None) -> tuple[Ungapped, Callable[[], Any],
         assert graph is not None
         return graph
 
-    chosen = without_gaps({"eager": call}, measure, capture)
+    chosen = without_gaps({"eager": call}, measure, capture, all_graphs=all_graphs)
     assert captures in ([], [call])
     return chosen, call, made
 
@@ -46,6 +48,24 @@ def span(ms: float, busy_ms: float | None) -> Span:
 def test_a_baseline_of_back_to_back_kernels_is_timed_as_it_is() -> None:
     chosen, call, _ = found(span(1.0, 0.95), None)
     assert chosen == Ungapped(calls={"eager": call})
+
+
+def test_where_asked_graphs_are_timed_that_change_nothing() -> None:
+    chosen, call, _ = found(span(1.0, 0.95), span(0.9, 0.9), all_graphs=True)
+    assert chosen == Ungapped(calls={"eager": call}, replayed_ms={"eager": 0.9})
+    assert chosen.checks() == {"graph_replayed_ms": {"eager": 0.9}}
+    chosen, call, _ = found(span(1.0, 0.95), None, all_graphs=True)
+    assert chosen.replayed_ms == {"eager": None}
+    assert chosen.doubts == []
+    chosen, _, _ = found(span(1.0, 0.95), span(0.9, 0.9))
+    assert chosen.checks() == {}
+
+
+def test_a_baseline_with_gaps_is_timed_as_a_graph_once() -> None:
+    chosen, _, graph = found(span(0.05, 0.02), span(0.022, 0.02), all_graphs=True)
+    assert chosen.calls == {"eager": graph.replay}
+    assert chosen.replayed_ms == {"eager": 0.022}
+    assert set(chosen.checks()) == {"baseline_gaps", "graph_replayed_ms"}
 
 
 @pytest.mark.parametrize("busy_ms", [0.02, None])

@@ -59,6 +59,7 @@ class Policy:
     """What a candidate may do, and by which precision it is judged."""
 
     languages: tuple[str, ...] = ("triton", "cuda")
+    """What candidates may be written in; a language allows its dialects (`language.is_allowed`)."""
     precision: str = "as_shipped"
     """`as_shipped` (what eager does as the file runs), `strict` (no lower precision anywhere),
     `tf32`, `bf16`, `fp16`. The same policy holds for envelope and baselines."""

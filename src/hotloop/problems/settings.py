@@ -15,7 +15,14 @@ from hotloop.errors import ConfigError
 from hotloop.problems.constants import Constant, assignments
 
 ATTENTION_SIZES = ("B", "H", "Hkv", "S", "Skv", "D")
-ATTENTION_SETTINGS = (*ATTENTION_SIZES, "dtype", "scale", "normalize", "buffer_seed")
+ATTENTION_SETTINGS = (
+    *ATTENTION_SIZES,
+    "dtype",
+    "scale",
+    "normalize",
+    "buffer_seed",
+    "timed_profile",
+)
 """Names with a meaning in every attention file, whether the file assigns them or not."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*")

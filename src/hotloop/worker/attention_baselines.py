@@ -1,25 +1,31 @@
 """Attention baselines: FlexAttention compiled, and the vendor kernels where they apply.
 
 Which vendor kernels apply is read off the behaviour of the modifications: `sdpa_flash` and `cudnn`
-know plain and causal attention only. A block mask is made ahead of the calls, as users do, and its
-time is kept apart in `prepare_ms`.
+know plain and causal attention only. A block mask is made ahead of the calls (`block_masks.py`), as
+users do, and its time is kept apart in `prepare_ms`. FlexAttention with the approximate tanh is
+there where the score_mod has a tanh; its FLASH back end where the package is installed, and where
+it is not that is its reason to be missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib.util
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
-from hotloop.errors import ProblemError
+from hotloop.errors import InfraError, ProblemError
 from hotloop.worker import attention_math, baselines
+from hotloop.worker.approximate_tanh import OPTIONS, approximate_tanh, uses_tanh
 from hotloop.worker.attention_file import AttentionSizes
 from hotloop.worker.attention_math import Grid, Mods, over_grid
+from hotloop.worker.baselines import APPROXIMATE_BASELINES, FLASH_BASELINE
+from hotloop.worker.block_masks import BlockMasks
 from hotloop.worker.draw import Draw
 from hotloop.worker.inputs import generator
 
@@ -29,8 +35,7 @@ if TYPE_CHECKING:
 _VENDOR = {"sdpa_flash": SDPBackend.FLASH_ATTENTION, "cudnn": SDPBackend.CUDNN_ATTENTION}
 PROBES = 256
 """Queries and keys on which a mask's behaviour is sampled, beside the first and last ones."""
-MASK_BYTES = 1 << 32
-"""Largest dense mask that an uncompiled create_block_mask may build."""
+FLASH_PACKAGE = "flash-attn-4"
 
 
 class AttentionBaselines:
@@ -38,17 +43,15 @@ class AttentionBaselines:
 
     def __init__(self, reference: AttentionReference) -> None:
         self._reference = reference
+        self._masks = BlockMasks(reference.mods.mask_mod, reference.sizes, reference.device)
 
     def names(self) -> tuple[str, ...]:
         """Return the names that apply on this device."""
         reference = self._reference
         if reference.device != "cuda":
             return ("eager",)
-        if reference.mods.sigmoid:
-            return baselines.SIGMOID_BASELINES
-        if self._vendor_form() is None:
-            return tuple(n for n in baselines.ATTENTION_BASELINES if n not in _VENDOR)
-        return baselines.ATTENTION_BASELINES
+        with reference.bound({}):
+            return applicable(reference.mods, reference.sizes, reference.device)
 
     def build(self, name: str, draw: Draw) -> Callable[[], Any]:
         """Return the ready callable of one baseline.
@@ -63,9 +66,13 @@ class AttentionBaselines:
             call = self._sigmoid_compiled(draw)
         elif name in _VENDOR:
             call = self._vendor(name, draw)
+        elif name in APPROXIMATE_BASELINES:
+            return self._approximate(name, draw)
         else:
             call = self._flex(name, draw)
+        return self._ready(name, call, draw)
 
+    def _ready(self, name: str, call: Callable[[], Any], draw: Draw) -> Callable[[], Any]:
         def bound() -> Any:
             with self._reference.bound(draw.state):
                 return call()
@@ -81,16 +88,22 @@ class AttentionBaselines:
             raise ProblemError(f"baseline 'eager' does not apply: {reference.flex_fault}")
         return lambda: reference.flex(q, k, v)
 
-    def _flex(self, name: str, draw: Draw) -> Callable[[], Any]:
+    def _flex(
+        self, name: str, draw: Draw, options: Mapping[str, Any] | None = None
+    ) -> Callable[[], Any]:
         mods = self._reference.mods
         q, k, v = draw.inputs
+        more: dict[str, Any] = {}
+        if name == FLASH_BASELINE:
+            require_flash()
+            more["kernel_options"] = {"BACKEND": "FLASH"}
         block_mask = None
         if mods.mask_mod is not None:
             with self._reference.bound(draw.state):
-                make = self._mask_maker()
-                block_mask, elapsed_ms = baselines.timed_ms(make, q.device.type)
+                grid = probe(self._reference.sizes, self._reference.device)
+                block_mask, elapsed_ms = self._masks.of(draw.state, grid)
             self._reference.prepare_ms[name] = elapsed_ms
-        fast = baselines.compiled(flex_attention, name)
+        fast = baselines.compiled(flex_attention, name, options)
         return lambda: fast(
             q,
             k,
@@ -99,25 +112,26 @@ class AttentionBaselines:
             block_mask=block_mask,
             scale=mods.scale,
             enable_gqa=q.shape[1] != k.shape[1],
+            **more,
         )
 
-    def _mask_maker(self) -> Callable[[], BlockMask]:
-        reference = self._reference
-        s, mask_mod = reference.sizes, reference.mods.mask_mod
-        over_b, over_h = self._mask_axes()
-        batch, heads = s.B if over_b else None, s.H if over_h else None
-        make = create_block_mask
-        if (batch or 1) * (heads or 1) * s.S * s.Skv > MASK_BYTES:
-            make = torch.compile(create_block_mask)
-        return lambda: make(mask_mod, batch, heads, s.S, s.Skv, device=reference.device)
+    def _approximate(self, name: str, draw: Draw) -> Callable[[], Any]:
+        """Return FlexAttention with the approximate tanh.
 
-    def _mask_axes(self) -> tuple[bool, bool]:
-        """Return whether the mask depends on the batch, and on the head; sampled indices."""
-        s, mask_mod = self._reference.sizes, self._reference.mods.mask_mod
-        assert mask_mod is not None
-        grid = probe(s, self._reference.device)
-        mask = over_grid(mask_mod, grid).expand(s.B, s.H, len(grid.q), len(grid.kv))
-        return not bool((mask == mask[:1]).all()), not bool((mask == mask[:, :1]).all())
+        Raises:
+            InfraError: the exact one was compiled, and would be shown under this name.
+        """
+        call = self._flex(name, draw, OPTIONS)
+
+        def swapped_in() -> Any:
+            with approximate_tanh():  # at every call: a later one may compile anew
+                return call()
+
+        with approximate_tanh() as swapped:
+            self._ready(name, call, draw)
+        if not swapped.used:
+            raise InfraError(f"baseline {name!r}: its tanh was not compiled to the approximate one")
+        return self._ready(name, swapped_in, draw)
 
     def _vendor(self, name: str, draw: Draw) -> Callable[[], Any]:
         q, k, v = draw.inputs
@@ -146,6 +160,39 @@ class AttentionBaselines:
         q, k, v = draw.inputs
         fast = baselines.compiled(lambda q, k, v: attention_math.unfused(q, k, v, mods), "compile")
         return lambda: fast(q, k, v)
+
+
+def applicable(mods: Mods, sizes: AttentionSizes, device: str) -> tuple[str, ...]:
+    """Return the baselines of a GPU that compute this attention; `device` evaluates the mods."""
+    if mods.sigmoid:
+        return baselines.SIGMOID_BASELINES
+    left_out = set[str]()
+    if vendor_form(mods, sizes, device) is None:
+        left_out |= set(_VENDOR)
+    if not uses_tanh(mods, device):
+        left_out |= set(APPROXIMATE_BASELINES)
+    return tuple(n for n in baselines.ATTENTION_BASELINES if n not in left_out)
+
+
+def is_flash_installed() -> bool:
+    """Whether the package of FlexAttention's FLASH back end is there."""
+    try:
+        return importlib.util.find_spec("flash_attn.cute") is not None
+    except ImportError:
+        return False
+
+
+def require_flash() -> None:
+    """Check that FlexAttention's FLASH back end can be used.
+
+    Raises:
+        ProblemError: its package is not installed.
+    """
+    if not is_flash_installed():
+        raise ProblemError(
+            f"baseline {FLASH_BASELINE!r}: {FLASH_PACKAGE} is not installed; to compare with it, "
+            f"pip install --pre {FLASH_PACKAGE}"
+        )
 
 
 def vendor_form(mods: Mods, sizes: AttentionSizes, device: str) -> str | None:

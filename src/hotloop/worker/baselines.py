@@ -1,9 +1,10 @@
 """Baselines: what a candidate's speed is compared with, as callables on the judge's own tensors.
 
 Models: `eager`, `compile`, `compile_max_autotune`. Attention: `eager` (uncompiled FlexAttention),
-`flex` and `flex_max_autotune` (compiled, with a block mask where there is a mask), `sdpa_flash` and
-`cudnn` for plain and causal attention; sigmoid attention, which FlexAttention has not, has `eager`
-and `compile` of the formula.
+`flex` and `flex_max_autotune` (compiled, with a block mask where there is a mask), both again with
+the approximate tanh where a score_mod has one (`flex_approx`, `flex_approx_max_autotune`),
+`flex_flash` (FlexAttention's FLASH back end), `sdpa_flash` and `cudnn` for plain and causal
+attention; sigmoid attention, which FlexAttention has not, has `eager` and `compile` of the formula.
 
 `max-autotune` runs without CUDA graphs: times are kernel times, and a graph would copy its inputs.
 Nothing here measures; the block mask is timed because it is made here.
@@ -12,11 +13,12 @@ Nothing here measures; the block mask is timed because it is made here.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 import torch._dynamo
+import torch._inductor
 
 from hotloop.core.units import s_to_ms
 from hotloop.errors import InfraError, ProblemError
@@ -24,15 +26,21 @@ from hotloop.worker.module_runner import bind, quiet
 from hotloop.worker.precision import Precision, applied
 
 MODEL_BASELINES = ("eager", "compile", "compile_max_autotune")
-ATTENTION_BASELINES = ("eager", "flex", "flex_max_autotune", "sdpa_flash", "cudnn")
+APPROXIMATE_BASELINES = ("flex_approx", "flex_approx_max_autotune")
+"""With the approximate tanh; where there is a tanh."""
+FLASH_BASELINE = "flex_flash"
+ATTENTION_BASELINES = (
+    "eager",
+    "flex",
+    "flex_max_autotune",
+    *APPROXIMATE_BASELINES,
+    FLASH_BASELINE,
+    "sdpa_flash",
+    "cudnn",
+)
 SIGMOID_BASELINES = ("eager", "compile")
 
-_MODES = {
-    "compile": None,
-    "compile_max_autotune": "max-autotune-no-cudagraphs",
-    "flex": None,
-    "flex_max_autotune": "max-autotune-no-cudagraphs",
-}
+_TUNED = "max-autotune-no-cudagraphs"
 # One judge compiles many problems through the same FlexAttention frame. At the default limit of 8
 # torch silently runs the rest uncompiled, and a baseline would look slow.
 torch._dynamo.config.recompile_limit = 1 << 12
@@ -68,9 +76,26 @@ class CompiledModel:
             return self._fast(*arguments)
 
 
-def compiled(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return `function` compiled in the mode of baseline `name`."""
-    return torch.compile(function, dynamic=False, fullgraph=True, mode=_MODES[name])
+def compiled(
+    function: Callable[..., Any], name: str, options: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
+    """Return `function` compiled in the mode of baseline `name`.
+
+    Args:
+        function: what is compiled at its first call.
+        name: `..._max_autotune` or another one.
+        options: of inductor, beside those of the mode.
+    """
+    mode = _mode(name)
+    if options is None:
+        return torch.compile(function, dynamic=False, fullgraph=True, mode=mode)
+    # torch takes a mode or options; a mode stands for options
+    of_mode = torch._inductor.list_mode_options(mode) if mode else {}
+    return torch.compile(function, dynamic=False, fullgraph=True, options={**of_mode, **options})
+
+
+def _mode(name: str) -> str | None:
+    return _TUNED if name.endswith("_max_autotune") else None
 
 
 def model_baseline(
@@ -86,7 +111,7 @@ def model_baseline(
     """
     if name == "eager":
         return ready(name, lambda: model(*arguments()), policy)
-    fast = torch.compile(model, dynamic=False, mode=_MODES[name])
+    fast = torch.compile(model, dynamic=False, mode=_mode(name))
     return ready(name, lambda: fast(*arguments()), policy)
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from hotloop.core.problem import TensorSpec
+from hotloop.errors import ProblemError
 from hotloop.worker.error_stats import error_stats, size_stats
 from hotloop.worker.nonfinite import void_reason
 from hotloop.worker.pieces import PIECE
@@ -70,6 +71,23 @@ class Reference(ABC):
         self._compiles = False
         self.nonfinite = False
         """Whether NaN or Inf belong to the outputs on the problem's own values."""
+
+    @property
+    def timed_profile(self) -> str:
+        """The value profile of timed calls: the one that the file names, else the first.
+
+        Raises:
+            ProblemError: the file names one that does not apply here.
+        """
+        wanted = self.loaded.timed_profile
+        if wanted is None:
+            return self.profiles[0]
+        if wanted not in self.profiles:
+            raise ProblemError(
+                f"{self.loaded.problem.name}: timed_profile: expected one of "
+                f"{', '.join(self.profiles)}, got {wanted!r}"
+            )
+        return wanted
 
     def skip_compiled(self) -> None:
         """Leave the compiled member out of the envelope: it takes seconds a shape."""

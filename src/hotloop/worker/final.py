@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from hotloop.core.problem import ProblemKind
 from hotloop.core.statistics import paired_speedup_interval
 from hotloop.core.verdict import Status
 from hotloop.worker.baseline_graphs import without_gaps
@@ -103,7 +104,11 @@ def _time_one(
     calls = {n: session.baselines[n] for n in primary_baselines(session.baselines_ms)}
     inputs, block = session.timed, _block(session, fast)
     clock = make_clock_once()
-    ungapped = without_gaps(calls, lambda call: clock.measure(call)[1], captured)
+    ungapped = without_gaps(
+        calls, lambda call: clock.measure(call)[1], captured,
+        # Models may need all of the memory: their graphs are made only where they are needed.
+        all_graphs=session.problem.kind is ProblemKind.ATTENTION,
+    )  # fmt: skip
     for call in ungapped.calls.values():
         call()  # fills the allocator's cache, which a capture gives back
     sides, by_round = controlled(
@@ -112,7 +117,7 @@ def _time_one(
     )  # fmt: skip
     candidate = sides.pop("candidate")
     candidate.wall_check_ms = fast.wall_check_ms
-    candidate.checks |= {"baseline_gaps": ungapped.found} if ungapped.found else {}
+    candidate.checks |= ungapped.checks()
     candidate.doubts += ungapped.doubts
     believed = mode == "replay" or not stands_corrected(candidate, fast)
     believed = may_claim(timer, candidate, mode=mode) and believed

@@ -46,6 +46,8 @@ class LoadedProblem:
     """Draws the captured tensors on the CPU; `draw_buffers` checks and moves them."""
     buffer_seed: int | None = None
     """Seed of the captured tensors in timed calls; None: any."""
+    timed_profile: str | None = None
+    """Value profile of timed calls; None: the first that applies."""
     fixed_buffers: Buffers = field(default_factory=dict)
     """Tensors captured without `get_buffers`, on the device: the same for every seed."""
     only_profiles: tuple[str, ...] = ()
@@ -166,6 +168,10 @@ def _take_attention(loaded: LoadedProblem) -> None:
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int)):
         raise ProblemError(f"{problem.name}: buffer_seed must be an int, got {seed!r}")
     loaded.buffer_seed = seed
+    profile = namespace.get("timed_profile")
+    if profile is not None and not isinstance(profile, str):
+        raise ProblemError(f"{problem.name}: timed_profile must be a name, got {profile!r}")
+    loaded.timed_profile = profile
     drawn = draw_buffers(loaded, seed or 0)
     install_buffers(loaded, drawn)
     functions = (loaded.score_mod, loaded.mask_mod)

@@ -1,0 +1,120 @@
+"""What rows of the attention benchmark say of speed: ratios of one row, and of several.
+
+A row counts when its kernel PASSED at the final tier, and a ratio when the timing was believed
+(`speedup` is empty where it was not).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.attention_cases import MAIN_S, PACKINGS, Case
+from benchmarks.results_file import Row
+from hotloop.core.statistics import geometric_mean
+
+BASELINE = "flex"
+FLEX = (BASELINE, "flex_max_autotune")
+FLEX_APPROX = ("flex_approx", "flex_approx_max_autotune")
+WIN_OVER = 1.02
+"""A row is a win when the lower end of its interval is over this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A ratio over the fastest of several baselines."""
+
+    ratio: float
+    baseline: str
+    """The fastest one."""
+    interval: tuple[float, float] | None
+
+
+def is_result(row: Mapping[str, Any]) -> bool:
+    """Whether a row's figures are results: PASSED at the final tier."""
+    return row["status"] == "PASSED" and row.get("tier") == "final" and bool(row["performance"])
+
+
+def speedup_of(row: Mapping[str, Any], baseline: str = BASELINE) -> float | None:
+    """Return the final tier's ratio over a baseline; None where there is none."""
+    if not is_result(row):
+        return None
+    ratio: float | None = row["performance"]["speedup"].get(baseline)
+    return ratio
+
+
+def interval_of(row: Mapping[str, Any], baseline: str = BASELINE) -> tuple[float, float] | None:
+    """Return the 95 % interval of `speedup_of`; None where none is claimed."""
+    found = row["performance"].get("speedup_ci", {}).get(baseline) if is_result(row) else None
+    return (float(found[0]), float(found[1])) if found else None
+
+
+def is_win(row: Mapping[str, Any], baseline: str = BASELINE) -> bool:
+    """Whether a row is faster than a baseline beyond doubt."""
+    interval = interval_of(row, baseline)
+    return interval is not None and interval[0] > WIN_OVER
+
+
+def over_fastest(row: Mapping[str, Any], baselines: Sequence[str]) -> Over | None:
+    """Return the ratio over the fastest of `baselines`; None unless all of them were measured."""
+    ratios = {name: speedup_of(row, name) for name in baselines}
+    if any(ratio is None for ratio in ratios.values()):
+        return None
+    known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+    fastest = min(known, key=lambda name: known[name])
+    return Over(known[fastest], fastest, interval_of(row, fastest))
+
+
+def with_prepare(row: Mapping[str, Any], baseline: str, calls: int) -> float | None:
+    """Return the ratio with both sides' work ahead of the calls spread over `calls`."""
+    if not is_result(row):
+        return None
+    spread = row["performance"].get("speedup_with_prepare", {}).get(baseline, {})
+    ratio: float | None = spread.get(str(calls))
+    return ratio
+
+
+def by_key(rows: Iterable[Row]) -> dict[str, Row]:
+    """Return the rows of the built-in generator by their names."""
+    return {row["row"]: row for row in rows if row["generator"] == "builtin"}
+
+
+def packings(D: int, S: int = MAIN_S, variant: str = "document") -> list[Case]:  # noqa: N803
+    """Return the rows of one document problem: its own packing first."""
+    others = [Case(variant, D, S, packing=seed) for seed in PACKINGS[1:]]
+    return [Case(variant, D, S), *others]
+
+
+def mean_over(
+    rows: Mapping[str, Row], cases: Iterable[Case], baselines: Sequence[str]
+) -> float | None:
+    """Return the geometric mean over cases of the ratio over the fastest baseline.
+
+    None unless every case has one: a mean over those that happen to be there says something else.
+    """
+    found = [
+        over_fastest(rows[case.key], baselines) if case.key in rows else None for case in cases
+    ]
+    ratios = [over.ratio for over in found if over is not None]
+    return geometric_mean(ratios) if ratios and len(ratios) == len(found) else None
+
+
+def to_own(base: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[float, str] | None:
+    """Return how fast `other` is beside `base`, both ours and of the same dense work.
+
+    On one GPU that is the ratio of times. GPUs of one kind differ by several per cent, so on two it
+    is the ratio of their shares of what each was measured to reach in a matrix product.
+
+    Returns:
+        The ratio (over 1: `other` is faster) and how it was found; None without both results.
+    """
+    if not (is_result(base) and is_result(other)):
+        return None
+    mine, theirs = base["performance"], other["performance"]
+    if base.get("gpu_uuid") and base.get("gpu_uuid") == other.get("gpu_uuid"):
+        return mine["latency_ms"] / theirs["latency_ms"], "times on one GPU"
+    shares = mine.get("roofline_frac"), theirs.get("roofline_frac")
+    if not all(shares):
+        return None
+    return shares[1] / shares[0], "shares of each GPU's own matrix rate"

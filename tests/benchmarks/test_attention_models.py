@@ -1,0 +1,193 @@
+"""Runs and rows of a model on the figure's six problems, apart from those of the templates."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from attention_makers import FULL, made_row, results_of
+from benchmarks.attention_cases import FIGURE, Case
+from benchmarks.attention_model_rows import model_row, summarise_models, template_adds
+from benchmarks.attention_models import (
+    BLANK,
+    ROUNDS,
+    STARTED,
+    lacks_start,
+    main,
+    model_runs,
+    plan_of,
+    select,
+    start_kernels,
+    start_path,
+    write_starts,
+)
+from benchmarks.pilot_tokens import Counter
+from pilot_makers import journal, passed
+
+from hotloop.core.attempt import Attempt
+from hotloop.core.candidate import Candidate, SourceFile
+from hotloop.prompts.programs import read_program
+
+KERNEL = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy(x, y, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x + i))
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, q, k, v):
+        out = torch.empty_like(q)
+        copy[(1,)](q, out, BLOCK=16)
+        return out
+"""
+
+GLUON_KERNEL = """
+import torch
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+@gluon.jit
+def copy(x, y, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [1], [0])
+    i = gl.arange(0, BLOCK, layout=layout)
+    gl.store(y + i, gl.load(x + i))
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, q, k, v):
+        out = torch.empty_like(q)
+        copy[(1,)](q, out, BLOCK=32, num_warps=1)
+        return out
+"""
+
+
+def test_there_are_24_runs_and_names_pick_them():
+    runs = model_runs()
+    assert len({run.name for run in runs}) == len(runs) == 24
+    assert {run.language for run in runs} == {"triton", "gluon"}
+    assert [run.name for run in select(runs, "started/attention-full")] == [
+        "started/attention-full.triton", "started/attention-full.gluon",
+    ]  # fmt: skip
+    assert len(select(runs, "blank/")) == 12
+    assert select(runs, "") == runs
+    with pytest.raises(ValueError, match="nonsense"):
+        select(runs, "nonsense")
+
+
+def file_of_rows(tmp_path, rows):
+    path = tmp_path / "attention.json"
+    path.write_text(json.dumps(results_of(rows)))
+    return path
+
+
+def test_templates_come_from_rows_of_the_built_in_generator(tmp_path):
+    rows = [made_row(Case(v, 128), start_kernels={"triton": KERNEL}) for v in FIGURE[1:]]
+    rows += [made_row(FULL)]
+    found = start_kernels(file_of_rows(tmp_path, rows))
+    assert found == {v: {"triton": KERNEL} for v in FIGURE[1:]} | {"full": {}}
+    with pytest.raises(ValueError, match="make bench-attention first"):
+        start_kernels(tmp_path / "none.json")
+
+
+def test_a_kernel_that_a_run_began_with_is_not_replaced(tmp_path):
+    write_starts(tmp_path, {"full": {"triton": "a = 1"}})
+    write_starts(tmp_path, {"full": {"triton": "a = 2"}})
+    assert start_path(tmp_path, "full", "triton").read_text() == "a = 1"
+
+
+@pytest.mark.parametrize("arm", [BLANK, STARTED])
+@pytest.mark.parametrize("language", ["triton", "gluon"])
+def test_a_run_searches_its_problem_with_or_without_the_template(tmp_path, arm, language):
+    kernel = KERNEL if language == "triton" else GLUON_KERNEL
+    assert read_program(kernel).language == language
+    write_starts(tmp_path, {"full": {language: kernel}})
+    runs = [r for r in model_runs() if r.arm == arm and r.problem.title == "full"]
+    run = next(r for r in runs if r.language == language)
+    assert not lacks_start(run, tmp_path)
+    plan = plan_of(run, tmp_path)
+    assert plan.problem.settings == {"D": 128, "S": 4096}
+    assert plan.spec.budget.max_calls == ROUNDS
+    assert plan.spec.language == language
+    assert (plan.start is not None) == (arm == STARTED)
+
+
+def test_a_run_without_its_template_is_named_and_skipped(tmp_path, capsys):
+    rows = file_of_rows(tmp_path, [made_row(FULL)])
+    folder = ["--folder", str(tmp_path / "runs"), "--builtin", str(rows)]
+    assert main(["step", *folder, "--only", "started/attention-full.gluon"]) == 0
+    assert "started/attention-full.gluon: skipped" in capsys.readouterr().out
+    assert not list((tmp_path / "runs").rglob("*.sqlite*"))
+
+
+def test_what_is_missing_is_said_in_one_line(tmp_path, capsys):
+    folder = ["--folder", str(tmp_path / "runs")]
+    for command, options, word in (
+        ("step", ["--only", "started/", "--builtin", str(tmp_path / "none.json")], "none.json"),
+        ("report", ["--out", str(tmp_path / "out.json")], "no run has begun"),
+        ("bundle", ["--only", "nonsense", "--out", str(tmp_path / "b")], "nonsense"),
+    ):
+        assert main([command, *folder, *options]) == 2
+        assert word in capsys.readouterr().err
+
+
+def model_rows(ratios):
+    """Return rows of (problem, arm) with these ratios over both flex baselines."""
+    return [
+        made_row(Case(problem, 128), {"flex": ratio, "flex_max_autotune": ratio})
+        | {"generator": "model", "language": "triton", "arm": arm, "loop_over_template": None}
+        for (problem, arm), ratio in ratios.items()
+    ]
+
+
+def test_what_the_template_adds_is_over_problems_with_both():
+    rows = model_rows({("full", "blank"): 1.0, ("full", "started"): 1.5, ("alibi", "started"): 9.0})
+    assert template_adds(rows) == 1.5
+    assert template_adds(rows[1:]) is None
+    failed = [rows[0] | {"status": "NO_FINAL"}, *rows[1:]]
+    assert template_adds(failed) is None
+
+
+def test_the_summary_keeps_languages_and_arms_apart():
+    rows = model_rows({("full", "blank"): 1.0, ("full", "started"): 1.5})
+    rows[1] |= {"loop_over_template": 1.2}
+    found = summarise_models(rows)["languages"]["triton"]
+    assert found["blank"]["geomean_over_fastest_flex"] == 1.0
+    assert found["started"]["geomean_over_fastest_flex"] == 1.5
+    assert found["started"]["loop_over_template"] == 1.2
+    assert found["blank"]["loop_over_template"] is None
+    assert found["template_adds"] == 1.5
+    empty = summarise_models(model_rows({("full", "blank"): 1.0}))["languages"]["triton"]
+    assert empty["started"]["rows"] == 0
+    assert empty["started"]["geomean_over_fastest_flex"] is None
+
+
+def started(store, ms):
+    """Add the verified starting kernel to a journal."""
+    candidate = Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=KERNEL),))
+    attempt = Attempt(
+        id=99, action="start", point={}, parents=(), generator="model", candidate_id=candidate.id,
+        verdict=None, objective=None, started_s=0.0, finished_s=None,
+    )  # fmt: skip
+    store.propose(attempt, candidate)
+    store.conclude(replace(attempt, verdict=passed(candidate.id, ms), objective=ms))
+    return store
+
+
+@pytest.mark.parametrize(("best_ms", "gain"), [(0.5, 1.2), (0.8, 1.0)])
+def test_what_the_loop_adds_is_the_start_over_the_best_of_the_run(best_ms, gain):
+    run = next(r for r in model_runs() if r.arm == STARTED)
+    tokens = Counter(unit="characters", count=len)
+    row = model_row(run, started(journal([0.9, best_ms], final=best_ms), 0.6), tokens)
+    assert row["generator"] == "model"
+    assert (row["start_fast_ms"], row["best_fast_ms"]) == (0.6, min(best_ms, 0.6))
+    assert row["loop_over_template"] == pytest.approx(gain)
+    assert (row["status"], row["calls"], row["arm"]) == ("PASSED", 2, "started")
+    blank = model_row(run, journal([0.9, best_ms]), tokens)
+    assert (blank["start_fast_ms"], blank["loop_over_template"]) == (None, None)
+    assert blank["status"] == "NO_FINAL"

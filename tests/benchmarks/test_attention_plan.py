@@ -1,0 +1,120 @@
+"""Estimates and slices of the attention benchmark, and which GPU takes which row."""
+
+import pytest
+from attention_makers import failed_row, made_row
+from benchmarks.attention_cases import CASES, Case
+from benchmarks.attention_plan import (
+    PLANNED_S,
+    SLICE_S,
+    budget_of,
+    by_weight,
+    estimate_s,
+    measured_s,
+    plan_text,
+    seconds,
+    slices,
+)
+from benchmarks.attention_queue import RowQueue, serve
+from benchmarks.attention_targets import targets
+
+FULL, LONG = Case("full", 128), Case("full", 128, 16384)
+
+
+def test_durations_are_read_and_others_refused():
+    assert (seconds("45s"), seconds("1.5m")) == (45.0, 90.0)
+    for text in ("45", "s", "0s", "-1s", "1h", "", "nans"):
+        with pytest.raises(ValueError, match="duration"):
+            seconds(text)
+
+
+def test_long_rows_search_longer_and_further_packings_shorter_unless_asked():
+    packed = Case("document", 128, packing=11)
+    assert [budget_of(c) for c in (FULL, LONG, packed)] == ["45s", "60s", "30s"]
+    assert [budget_of(c, "10s") for c in (FULL, LONG, packed)] == ["10s"] * 3
+
+
+def test_what_was_measured_is_taken_over_a_guess_for_the_same_budget_only():
+    known = {FULL.key: 50.0}
+    assert estimate_s(FULL, known) == 50.0
+    assert estimate_s(FULL, {}) > 50.0
+    assert estimate_s(FULL, known, "90s") == estimate_s(FULL, {}, "90s") > 90.0
+    assert estimate_s(LONG, {}) > estimate_s(FULL, {}) > estimate_s(Case("full", 128, 1024), {})
+    assert estimate_s(Case("softcap", 128), {}) > estimate_s(FULL, {})
+
+
+def test_rows_that_failed_or_had_fewer_baselines_are_no_estimate():
+    old = {k: v for k, v in made_row(LONG).items() if k != "family"}
+    assert measured_s([made_row(FULL), failed_row(Case("causal", 128)), old]) == {FULL.key: 70.0}
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 4, 8])
+def test_slices_hold_every_row_once_and_fit_eight_minutes(gpus):
+    cut = slices(CASES, gpus, {})
+    assert sorted(c.key for one in cut for c in one.cases) == sorted(c.key for c in CASES)
+    assert all(0 < one.wall_s <= PLANNED_S < SLICE_S < 480 for one in cut)
+    assert slices(CASES, gpus, {}) == cut
+
+
+def test_a_row_that_is_longer_than_a_slice_stands_alone():
+    cut = slices([FULL, LONG], 1, {FULL.key: 100.0, LONG.key: 500.0}, limit_s=400)
+    assert [one.cases for one in cut] == [(FULL,), (LONG,)]
+    assert slices([], 2, {}) == []
+
+
+def test_rows_of_targets_come_first():
+    order = [case.key for case in by_weight(CASES)]
+    wanted = {key for target in targets([]) for key in target.rows}
+    assert set(order[: len(wanted)]) == wanted
+    assert order[0] == "full-128"
+    assert order.index("document-128-p31") < order.index("full-128-s16384")
+    assert order.index("full-64-s16384") < order.index("sigmoid-128")
+    assert {key.split("-")[2] for key in order[-12:]} == {"s1024"}
+
+
+def test_the_plan_names_slices_and_what_is_skipped():
+    gone = Case("no_such_variant", 64)
+    text = plan_text([FULL, LONG], 2, {FULL.key: 50.0}, [gone])
+    assert "2 rows, estimated; 1 measured before" in text
+    assert "full-128 (50 s)" in text
+    assert "skipped: no_such_variant-64: no_such_variant.py is not there" in text
+    assert "4 GPUs: 1 slices" in text
+
+
+class Clock:
+    """Seconds that pass only where a test says so."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_a_row_that_does_not_fit_is_not_begun_and_a_shorter_one_is():
+    clock = Clock()
+    queue = RowQueue([LONG, FULL], lambda c: 200.0 if c == LONG else 50.0, 100.0, clock)
+    assert queue.take("0") == FULL
+    assert queue.take("0") is None
+    assert queue.left() == [LONG]
+    clock.now = 60.0
+    assert RowQueue([FULL], lambda c: 50.0, 100.0, clock).take("0") is None
+
+
+def test_rows_that_are_compared_go_to_one_gpu_while_there_is_other_work():
+    relative, alibi = Case("relative", 128), Case("alibi", 128, profile="needles")
+    others = [Case("causal", 128), Case("softcap", 128)]
+    queue = RowQueue([FULL, relative, *others, alibi], lambda c: 1.0, 100.0, Clock())
+    assert queue.take("0") == FULL
+    assert queue.take("1") == others[0]
+    assert queue.take("0") == relative
+    assert queue.take("1") == others[1]
+    assert queue.take("1") == alibi  # rather than nothing
+
+
+def test_all_gpus_serve_and_what_is_left_is_told():
+    taken = []
+    cases = [Case("causal", 64, S) for S in (1024, 4096, 16384)]
+    queue = RowQueue(cases, lambda c: 1000.0 if c.S == 16384 else 1.0, 100.0, Clock())
+    left = serve(queue, ["0", "1"], lambda case, gpu: taken.append((case, gpu)))
+    assert left == [cases[2]]
+    assert {case for case, _ in taken} == set(cases[:2])

@@ -1,0 +1,157 @@
+"""A benchmark in slices: what is kept, what is measured again, when the results file is written."""
+
+import json
+
+import pytest
+from attention_makers import FULL, failed_row, made_row, results_of
+from benchmarks.attention import (
+    Benchmark,
+    _parse,
+    chosen_slice,
+    known_seconds,
+    main,
+    partial_path,
+)
+from benchmarks.attention_cases import CASES, Case
+from benchmarks.attention_plan import slices
+
+from benchmarks import results_file
+
+CAUSAL = Case("causal", 64)
+
+
+@pytest.fixture
+def fresh_commit():
+    results_file.commit.cache_clear()
+    yield
+    results_file.commit.cache_clear()
+
+
+def on(gpu_count, path, run_row, *argv):
+    """Return the benchmark's exit code on so many GPUs, with rows from `run_row`."""
+    args = _parse([*argv, "--runs", str(path.parent / "runs")])
+    gpus = [str(i) for i in range(gpu_count)]
+    cases = [CAUSAL, FULL, Case("softcap", 128)]
+    return Benchmark(args, gpus, path, run_row).run(cases, [])
+
+
+def names(path):
+    return sorted(row["row"] for row in json.loads(path.read_text())["rows"])
+
+
+@pytest.mark.usefixtures("fresh_commit")
+def test_a_cut_benchmark_goes_on_with_what_is_missing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOTLOOP_COMMIT", "abc")
+    path = tmp_path / "attention_gpu.json"
+    ran = []
+
+    def first(case, gpu, options):
+        ran.append(case.key)
+        if case == FULL:
+            return failed_row(case)
+        return None if case.variant == "softcap" else made_row(case)
+
+    assert on(2, path, first) == 1
+    assert sorted(ran) == ["causal-64", "full-128", "softcap-128"]
+    assert names(partial_path(path)) == ["causal-64", "full-128"]
+    assert not path.exists()
+    assert "1 of 3 rows" in capsys.readouterr().out
+    ran.clear()
+
+    def second(case, gpu, options):
+        ran.append(case.key)
+        return made_row(case)
+
+    assert on(1, path, second) == 0
+    assert sorted(ran) == ["full-128", "softcap-128"]  # the failed and the cut one
+    assert names(partial_path(path)) == ["causal-64", "full-128", "softcap-128"]
+    ran.clear()
+    assert on(1, path, second) == 0
+    assert ran == []
+
+
+@pytest.mark.usefixtures("fresh_commit")
+def test_rows_of_another_commit_are_measured_anew_and_the_published_file_stays(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "attention_gpu.json"
+    path.write_text(json.dumps(results_of([made_row(CAUSAL)], commit="old")))
+    monkeypatch.setenv("HOTLOOP_COMMIT", "new")
+    ran = []
+
+    def row(case, gpu, options):
+        ran.append(case.key)
+        return made_row(case)
+
+    assert on(1, path, row) == 0
+    assert len(ran) == 3
+    assert json.loads(path.read_text())["commit"] == "old"
+    assert json.loads(partial_path(path).read_text())["commit"] == "new"
+    assert on(1, path, row, "--publish") == 0
+    assert json.loads(path.read_text())["commit"] == "new"
+    assert not partial_path(path).exists()
+
+
+@pytest.mark.usefixtures("fresh_commit")
+def test_rows_of_another_machine_are_taken_if_they_are_of_this_commit(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOTLOOP_COMMIT", "abc")
+    ours, theirs = tmp_path / "attention_gpu.json", tmp_path / "theirs.json"
+    theirs.write_text(json.dumps(results_of([made_row(FULL)])))
+    ran = []
+
+    def row(case, gpu, options):
+        ran.append(case.key)
+        return made_row(case)
+
+    assert on(1, ours, row, "--take", str(theirs)) == 0
+    assert sorted(ran) == ["causal-64", "softcap-128"]
+    assert names(partial_path(ours)) == ["causal-64", "full-128", "softcap-128"]
+
+
+@pytest.mark.usefixtures("fresh_commit")
+def test_no_row_is_begun_that_would_not_end_in_time(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOTLOOP_COMMIT", "abc")
+    path = tmp_path / "attention_gpu.json"
+    assert on(1, path, lambda *a: pytest.fail("begun"), "--seconds", "60") == 1
+    assert names(partial_path(path)) == []
+
+
+@pytest.mark.usefixtures("fresh_commit")
+def test_a_slice_runs_its_rows_and_no_others(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOTLOOP_COMMIT", "abc")
+    path = tmp_path / "attention_gpu.json"
+    ran = []
+
+    def row(case, gpu, options):
+        ran.append(case)
+        return made_row(case)
+
+    args = _parse(["--slice", "2", "--runs", str(tmp_path)])
+    benchmark = Benchmark(args, ["0"], path, row)
+    assert benchmark.run(CASES, []) == 0
+    cut = slices(CASES, 1, known_seconds())
+    assert set(ran) == set(chosen_slice(cut, 2))
+    for number in (0, len(cut) + 1):
+        with pytest.raises(ValueError, match=f"expected 1 to {len(cut)}, got {number}"):
+            chosen_slice(cut, number)
+
+
+@pytest.mark.usefixtures("fresh_commit")
+def test_the_last_row_publishes_the_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOTLOOP_COMMIT", "abc")
+    path = tmp_path / "attention_gpu.json"
+    there = [case for case in CASES if case.path.is_file()]
+    benchmark = Benchmark(_parse([]), ["0"], path, lambda case, gpu, options: made_row(case))
+    assert benchmark.run(there, []) == 0
+    assert len(names(path)) == len(there)
+    assert not partial_path(path).exists()
+
+
+def test_a_summary_is_written_anew_from_the_same_rows(tmp_path, capsys):
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(results_of([made_row(FULL)], commit="old")))
+    assert main(["--summarise", str(path)]) == 0
+    record = json.loads(path.read_text())
+    assert record["commit"] == "old"
+    assert record["summary"]["targets"]
+    assert "missed no reason is given" in capsys.readouterr().out
