@@ -54,7 +54,7 @@ class Settings(BaseModel):
     """A name in `hotloop.strategies`, or a path `pkg.mod:Attr`."""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """Of the strategy; the verifier's seeds are its own and secret."""
-    language: Literal["triton", "cuda"] = "triton"
+    language: Literal["triton", "gluon", "cuda"] = "triton"
     min_isolation: Literal["T0", "T1", "T2"] = "T1"
     """Refuse to run candidates in anything weaker."""
     parallel: int = Field(default=DEFAULT_LANES, ge=1, le=64)

@@ -9,12 +9,14 @@ from hotloop.errors import ConfigError
 from hotloop.prompts.programs import read_program
 
 LANGUAGE_OF_SUFFIX = {".py": "triton", ".cu": "cuda"}
+"""Python is read for what it holds."""
 
 
 def read_candidate(path: Path) -> Candidate:
     """Return the candidate in one source file.
 
-    The language follows from its suffix; Python that builds CUDA source inline is `cuda`.
+    The language follows from its suffix; Python with Gluon kernels is `gluon`, and Python that
+    builds CUDA source inline is `cuda`.
 
     Raises:
         ConfigError: it cannot be read, or its suffix is unknown.
@@ -29,7 +31,7 @@ def read_candidate(path: Path) -> Candidate:
         raise ConfigError(f"{path}: cannot be read: {exc.strerror}") from exc
     except UnicodeDecodeError as exc:
         raise ConfigError(f"{path}: expected UTF-8 text: {exc.reason} at {exc.start}") from exc
-    if language == "triton" and read_program(text).is_cuda:
-        language = "cuda"
+    if path.suffix == ".py":
+        language = read_program(text).language
     entry = f"kernel{path.suffix}"
     return Candidate(language=language, sources=(SourceFile(path=entry, text=text),), entry=entry)

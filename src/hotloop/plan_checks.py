@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hotloop import registry
 from hotloop.core.candidate import Candidate
+from hotloop.core.language import GLUON, TRITON, allowed_names, is_allowed
 from hotloop.core.problem import Problem
 from hotloop.errors import ConfigError
 from hotloop.llm.presets import find_preset
@@ -43,10 +44,11 @@ def find_language(
     if start is not None and asked not in (None, start.language):
         raise ConfigError(f"--language {asked}: the kernel of --start is {start.language}")
     language = asked or (start.language if start is not None else None)
-    if language is not None and language not in problem.policy.languages:
-        allowed = ", ".join(problem.policy.languages)
+    if language is not None and not is_allowed(language, problem.policy.languages):
+        allowed = ", ".join(allowed_names(problem.policy.languages))
         raise ConfigError(f"--language {language}: this problem's policy allows {allowed}")
-    if model.kind is SpecKind.BUILTIN and language not in (None, "triton"):
+    is_known = language in (None, TRITON.name) or (asked is None and language == GLUON.name)
+    if model.kind is SpecKind.BUILTIN and not is_known:
         raise ConfigError(
             f"--language {language}: the built-in generator writes triton; name a --model"
         )

@@ -1,6 +1,6 @@
 """What a run remembers: tries by what they were to do, how they ended, what was asked before."""
 
-from prompt_cases import FORBIDDEN, HELD_OUT_ROWS, TOLERANCE, verdict, wrong_values
+from prompt_cases import FORBIDDEN, HELD_OUT_ROWS, TOLERANCE, norm_task, verdict, wrong_values
 from runs import IDEAS, TASK, Run, broken, fast, reply
 
 from hotloop import errors
@@ -204,3 +204,19 @@ def test_a_reply_without_a_kernel_does_not_hide_why_its_idea_failed():
     run.step(2, None, Action.REPAIR, 1)
     run.step(3, broken(), idea=1)
     assert any("Keep a row in registers. -> does not compile" in line for line in tried(run, 3))
+
+
+def test_moves_of_a_gluon_run_are_asked_and_told_in_its_words():
+    gluon = (
+        reply(said="")
+        .replace("import triton.language as tl", "from triton.experimental import gluon")
+        .replace("@triton.jit", "@gluon.jit")
+    )
+    run = Run(dict.fromkeys(range(30), gluon), task=norm_task("gluon"))
+    run.step(1, fast())
+    known = list(dict.fromkeys(m.key for m in moves(fast(), TASK.info, "gluon")))
+    asked = [run.step(n, broken(), Action.OPTIMISE, 1).asked.move
+             for n in range(2, len(known) + 2)]  # fmt: skip
+    assert asked == known
+    assert "bulk_loads" in known
+    assert any("Load whole tiles by TMA" in line for line in tried(run, len(known) + 1))

@@ -74,6 +74,8 @@ TASKS = {
     "norm_cuda": norm_task("cuda"),
     "attention_triton": attention_task(),
     "attention_cuda": attention_task("cuda"),
+    "norm_gluon": norm_task("gluon"),
+    "attention_gluon": attention_task("gluon"),
 }
 ALL = {(t, p): prompt for t, task in TASKS.items() for p, prompt in prompts(task).items()}
 IDS = [f"{t}.{p}" for t, p in ALL]

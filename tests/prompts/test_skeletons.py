@@ -4,6 +4,7 @@ import pytest
 from prompt_cases import attention_task, norm_task
 
 from hotloop.core.candidate import Candidate
+from hotloop.core.language import LANGUAGES
 from hotloop.prompts.analysis import analyse
 from hotloop.prompts.extract import Extracted, extract
 from hotloop.prompts.fences import find_blocks
@@ -11,11 +12,11 @@ from hotloop.prompts.render import first_prompt
 from hotloop.verify.static_rules import check_candidate
 from hotloop.worker import launch_description
 
-TASKS = [make(language) for make in (norm_task, attention_task) for language in ("triton", "cuda")]
+TASKS = [make(language) for make in (norm_task, attention_task) for language in LANGUAGES]
 
 
 def skeleton(task) -> Candidate:
-    blocks = [b for b in find_blocks(first_prompt(task).text) if "program_id" in b.text
+    blocks = [b for b in find_blocks(first_prompt(task).text) if "class ModelNew" in b.text
               or "__global__" in b.text]  # fmt: skip
     (block,) = blocks
     result = extract(f"```{block.language}\n{block.text}\n```", language=task.language)

@@ -171,3 +171,6 @@ def test_tools_that_only_tell_of_a_compiler_are_left_out_with_a_reason():
     assert tools == ("memcheck", "initcheck")
     assert set(why) == {"racecheck", "synccheck"}
     assert "the compiler of triton" in why["racecheck"]
+    tools, why = tools_for("gluon")
+    assert tools == ("memcheck", "initcheck")
+    assert "TMA" in why["racecheck"]

@@ -38,7 +38,7 @@ Start = Annotated[
     Path | None, typer.Option(metavar="KERNEL", help="A .py or .cu file to begin from.")
 ]
 Language = Annotated[
-    str | None, typer.Option(help="triton or cuda: what a model writes. [default: triton]")
+    str | None, typer.Option(help="triton, gluon or cuda: what a model writes. [default: triton]")
 ]
 Judge = Annotated[
     str | None,

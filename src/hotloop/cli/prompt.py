@@ -21,6 +21,7 @@ from hotloop.cli.wording import printable
 from hotloop.config import DEFAULT_CALLS
 from hotloop.core.attempt import FREE_ACTIONS, Action, Asked, Attempt, Proposal, RunSpec
 from hotloop.core.candidate import Candidate
+from hotloop.core.language import LANGUAGES, TRITON
 from hotloop.core.model import CallKey, Prompt, Reply
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Store, Strategy
@@ -43,7 +44,6 @@ from hotloop.verify import LocalVerifier, find_device
 
 MAX_FREE = 10_000
 """Sweeps and other free proposals that may stand before the next one that needs a prompt."""
-LANGUAGES = ("triton", "cuda")
 LEVELS = tuple(level.name.lower() for level in Sees)
 IDEAS = "ideas"
 
@@ -86,7 +86,7 @@ def prompt(
         str, typer.Argument(metavar="PROBLEM|RUN", help="A problem, or the folder of a run.")
     ],
     language: Annotated[
-        str | None, typer.Option(help="triton or cuda; of a problem. [default: triton]")
+        str | None, typer.Option(help="triton, gluon or cuda; of a problem. [default: triton]")
     ] = None,
     sees: Annotated[
         str | None, typer.Option(help="What a model is shown; of a problem. [default: memory]")
@@ -108,16 +108,14 @@ def prompt(
         with api.load_run(folder) as reader:
             found = of_run(reader)
     else:
-        _check_choice("--language", language, LANGUAGES)
+        _check_choice("--language", language, tuple(LANGUAGES))
         _check_choice("--sees", sees, LEVELS)
         where = find_device(device)
         wanted: ProblemOptions = {"settings": options.settings_of(set_), "data": data}
         problem = find_problem(subject, where, wanted)
         output.say("loading the reference; on a GPU its baselines are timed first")
         info = _load(problem, where, min_isolation or api.DEFAULT_ISOLATION)
-        found = of_problem(
-            problem, info, language=language or LANGUAGES[0], sees=sees or LEVELS[-1]
-        )
+        found = of_problem(problem, info, language=language or TRITON.name, sees=sees or LEVELS[-1])
     output.result(found, printable(found.prompt).rstrip("\n"))
 
 

@@ -23,7 +23,7 @@ def verdict_text(verdict: Verdict) -> str:
         lines += _correctness(verdict.correctness)
     if verdict.performance is not None:
         lines += _performance(verdict.performance)
-    lines += [_resources(kernel) for kernel in verdict.resources]
+    lines += [line for kernel in verdict.resources for line in _resources(kernel)]
     lines += check_lines(verdict)
     if verdict.deterministic is False:
         lines.append("repeated    calls differ in the last bits (atomics or split reductions)")
@@ -91,5 +91,6 @@ def check_lines(verdict: Verdict) -> list[str]:
     return [*lines, *told]
 
 
-def _resources(kernel: KernelResources) -> str:
-    return f"compiled    {wording.plain(kernel.name)}: {resource_words(kernel)}"
+def _resources(kernel: KernelResources) -> list[str]:
+    compiled = f"compiled    {wording.plain(kernel.name)}: {resource_words(kernel)}"
+    return [compiled, *(f"            lost: {wording.plain(text)}" for text in kernel.advice)]

@@ -22,7 +22,7 @@ class Candidate:
     """What a generator proposes. Its id is the hash of its content, not of its name or time."""
 
     language: str
-    """`triton` or `cuda`; a name in the `hotloop.languages` entry-point group."""
+    """`triton`, `gluon` or `cuda`: a name of `core.language`."""
     sources: tuple[SourceFile, ...]
     entry: str = "kernel.py"
     """The file that holds `ModelNew`, or the `.cu` file."""

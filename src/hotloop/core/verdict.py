@@ -124,6 +124,9 @@ class KernelResources:
     num_stages: int | None = None
     cubin_sha256: str | None = None
     compile_s: float | None = None
+    advice: tuple[str, ...] = ()
+    """What the assembler says it lost, as `C7511: wgmma.mma_async instructions are serialized due
+    to ...`; empty where it says nothing, or the binary came from a cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

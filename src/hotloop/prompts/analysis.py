@@ -1,4 +1,4 @@
-"""Read a Triton candidate for known weaknesses, by its syntax tree, without running it.
+"""Read a Triton or Gluon candidate for known weaknesses, by its syntax tree, without running it.
 
 Findings join the verdict in the next prompt. They are advice, never a verdict: a rule speaks only
 where the tree and the known sizes carry it, and an unusual but honest kernel may still be named.
@@ -6,7 +6,7 @@ where the tree and the known sizes carry it, and an unusual but honest kernel ma
 Covered: accesses without a mask where a block does not divide its size, masked loads without
 `other=` that are reduced, accumulators below float32, loops over single elements, TF32 products of
 float32 operands, tiles beyond shared memory, accesses that run along neighbours in no direction,
-kernels that tune themselves.
+kernels that tune themselves; in Gluon, copies by TMA without a fence.
 Not covered: block pointers and descriptors (they check bounds themselves), what happens outside of
 kernels.
 """
@@ -21,6 +21,7 @@ from hotloop.prompts.arithmetic_rules import large_tiles, low_accumulators, low_
 from hotloop.prompts.autotune_rule import autotuned
 from hotloop.prompts.coalescing_rules import scattered
 from hotloop.prompts.findings import Finding
+from hotloop.prompts.gluon_rules import low_warpgroup_products, unfenced_copies
 from hotloop.prompts.kernel_syntax import read_kernels
 from hotloop.prompts.memory_rules import serial_loops, unfilled, unmasked
 from hotloop.prompts.programs import parse
@@ -50,6 +51,8 @@ def analyse(
             found += serial_loops(kernel)
             found += low_products(kernel, dtypes, precision)
             found += large_tiles(kernel, dtypes)
+            found += unfenced_copies(kernel)
+            found += low_warpgroup_products(kernel, dtypes, precision)
             if plain:
                 found += scattered(kernel)
     except RecursionError:  # an expression thousands of terms deep

@@ -60,7 +60,7 @@ class ModelGenerator:
             journal: finds the prompts that were sent.
             store: the run's journal.
             problem: what to compute.
-            language: `triton` or `cuda`: what is asked for.
+            language: a name of `core.language`: what is asked for.
             sees: name of a `render.Sees` level, in lower case.
             start: the kernel that the user began with.
             n_ideas: how many ideas the call for ideas asks for.

@@ -101,12 +101,20 @@ def describe_counters(performance: Performance | None) -> list[str]:
     return [counted, f"Reading: {_reading(values)}."]
 
 
-def counter_moves(performance: Performance | None) -> list[Move]:
-    """Return what the counters ask for, most promising first; empty where there are none."""
+def counter_moves(
+    performance: Performance | None, remedies: Mapping[str, str] | None = None
+) -> list[Move]:
+    """Return what the counters ask for, most promising first; empty where there are none.
+
+    Args:
+        performance: with the counters.
+        remedies: by reason that warps wait for: what helps in place of what helps in general.
+    """
     if performance is None or not performance.counters:
         return []
     values, kernel = performance.counters, _kernel(performance)
-    found = [rule(values, kernel) for rule in (_loads, _conflicts, _dram, _pipes, _stall)]
+    found = [rule(values, kernel) for rule in (_loads, _conflicts, _dram, _pipes)]
+    found.append(_stall(values, kernel, remedies or {}))
     return [move for move in found if move is not None]
 
 
@@ -182,11 +190,12 @@ def _pipes(values: Mapping[str, float], kernel: str) -> Move | None:
     return None
 
 
-def _stall(values: Mapping[str, float], kernel: str) -> Move | None:
+def _stall(values: Mapping[str, float], kernel: str, remedies: Mapping[str, str]) -> Move | None:
     reason, share = _top_stall(values)
     if reason is None or _is_busy(values):
         return None
     waits_for, remedy = _STALLS[reason]
+    remedy = remedies.get(reason, remedy)
     text = f"Warps of {kernel} wait {waits_for}, {share:.0%} of their time: {remedy}"
     return Move(f"stall_{reason}", text)
 

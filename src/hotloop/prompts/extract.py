@@ -27,6 +27,8 @@ MAX_BLOCKS = 200
 """The last ones are read: no honest reply has more."""
 PYTHON_ENTRY = "kernel.py"
 CUDA_ENTRY = "kernel.cu"
+_KINDS = {"cuda": "CUDA C++ built inline", "triton": "a Triton kernel", "gluon": "a Gluon kernel"}
+"""What a program in Python is, by its language."""
 
 
 class NoCodeReason(StrEnum):
@@ -74,7 +76,7 @@ def extract(
 
     Args:
         reply: the model's answer; reasoning in `<think>` tags before it is left out.
-        language: what was asked for: `cuda`, or a language whose kernels are in Python.
+        language: what was asked for, a name of `core.language`.
         parent: the candidate that a unified diff may change; None where no diff was asked for.
     """
     if len(reply) > MAX_REPLY_CHARS:
@@ -102,7 +104,7 @@ def _from_programs(blocks: Sequence[Block], language: str) -> Extracted | NoCode
     programs = [(b, read_program(b.text)) for b in blocks if b not in sources]
     whole = _choose(programs, language)
     if isinstance(whole, Extracted) or language != "cuda" or not sources:
-        wrong = _wrong_language(language, sources) if isinstance(whole, NoCode) else None
+        wrong = _cuda_instead(language, sources) if isinstance(whole, NoCode) else None
         return wrong or whole
     result = cuda_source.assemble(blocks, sources)
     if isinstance(result, cuda_source.Refused):
@@ -119,17 +121,16 @@ def _cuda_candidate(text: str) -> Extracted:
 def _choose(programs: Sequence[tuple[Block, Program]], language: str) -> Extracted | NoCode:
     """Take the last whole program, else fragments put together, else the last with `ModelNew`."""
     blocks = [b for b, _ in programs]
-    is_cuda = language == "cuda"
-    whole = [(b, p) for b, p in programs if p.is_whole and p.is_cuda == is_cuda]
+    whole = [(b, p) for b, p in programs if p.is_whole and p.language == language]
     if whole:
         return _python_candidate(*whole[-1], language, others=blocks)
-    joined = _joined(programs, is_cuda)
+    joined = _joined(programs, language)
     if joined is not None:
         return _python_candidate(*joined, language, others=[], note="put together from fragments")
     models = [(b, p) for b, p in programs if p.has_model]
-    fitting = [(b, p) for b, p in models if not p.has_kernel or p.is_cuda == is_cuda]
+    fitting = [(b, p) for b, p in models if not p.has_kernel or p.language == language]
     if models and not fitting:
-        kind = "CUDA C++ built inline" if models[-1][1].is_cuda else "a Triton kernel"
+        kind = _KINDS[models[-1][1].language]
         told = f"expected a kernel in {language}, got {kind}"
         return _nothing(NoCodeReason.WRONG_LANGUAGE, told)
     if not fitting:
@@ -156,14 +157,14 @@ def _truncated(text: str) -> NoCode:
 
 
 def _joined(
-    programs: Sequence[tuple[Block, Program]], is_cuda: bool
+    programs: Sequence[tuple[Block, Program]], language: str
 ) -> tuple[Block, Program] | None:
     pieces = [(b, p) for b, p in programs if p.parses and _is_python(b)]
     if len(pieces) < 2 or not any(p.has_model for _, p in pieces):
         return None
     text = "\n\n".join(p.text.strip("\n") for _, p in pieces)
     program = read_program(text)
-    if not program.is_whole or program.is_cuda != is_cuda:
+    if not program.is_whole or program.language != language:
         return None
     return replace(pieces[-1][0], text=text), program
 
@@ -226,7 +227,7 @@ def _from_diffs(diffs: Sequence[Block], parent: Candidate | None) -> Extracted |
     )
 
 
-def _wrong_language(language: str, sources: Sequence[Block]) -> NoCode | None:
+def _cuda_instead(language: str, sources: Sequence[Block]) -> NoCode | None:
     if not sources or language == "cuda":
         return None
     told = f"expected a kernel in {language}, a Python file with `ModelNew`; got CUDA C++"

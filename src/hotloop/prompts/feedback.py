@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hotloop.core.candidate import Candidate
+from hotloop.core.language import GLUON
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind, Role
 from hotloop.core.verdict import CaseResult, Evidence, Stage, Status, Tier, Verdict
 from hotloop.prompts import numerics, speed
 from hotloop.prompts.compile_log import CompileError, excerpt, first_errors
 from hotloop.prompts.failing_call import describe_call
+from hotloop.prompts.gluon_hints import gluon_hint
 from hotloop.prompts.meanings import meanings
 from hotloop.prompts.places import axis_names
 from hotloop.prompts.untrusted import clean, one_line, own_frames, quoted
@@ -156,6 +158,8 @@ def _compile(judged: Judged) -> list[str]:
         parts.append(_at_line(judged, details.get("line")))
         parts.append(_traceback(judged))
     parts.append(_hint(judged))
+    if judged.candidate is not None and judged.candidate.language == GLUON.name:
+        parts.append(gluon_hint(message))
     return parts
 
 
@@ -233,7 +237,8 @@ def _kernels(judged: Judged) -> str:
 
 
 def _compiled_only(judged: Judged) -> list[str]:
-    return [_list(speed.describe_resources(judged.verdict.resources))]
+    told = _sentence(one_line(judged.evidence.message))
+    return [told, _list(speed.describe_resources(judged.verdict.resources))]
 
 
 def _passed(judged: Judged) -> list[str]:

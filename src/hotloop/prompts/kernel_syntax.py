@@ -131,8 +131,8 @@ def calls(kernel: Kernel, *names: str) -> Iterator[ast.Call]:
 
 
 def is_tl(call: ast.Call) -> bool:
-    """Whether a call is one of Triton's own functions, not a method of a tensor."""
-    return dotted(call.func).split(".")[0] in ("tl", "triton", "language")
+    """Whether a call is one of Triton's or Gluon's own functions, not a method of a tensor."""
+    return dotted(call.func).split(".")[0] in ("tl", "triton", "language", "gl", "ttgl", "gluon")
 
 
 def evaluate(node: ast.expr, names: Names) -> Values:

@@ -11,12 +11,15 @@ import ast
 import re
 from dataclasses import dataclass
 
+from hotloop.core import language
 from hotloop.core.python_source import dotted, parse_python
 
 MAX_SOURCE_CHARS = 400_000
 """Longer code is not parsed: no kernel file is that long, and parsing takes time and stack."""
 MAX_OPEN_BRACKETS = 200
 """Of one kind, unbalanced, in one line: the parser recurses on each."""
+
+GLUON_MODULE = "triton.experimental.gluon"
 
 _MODEL_LINE = re.compile(r"^class ModelNew\b", re.MULTILINE)
 _DEEP = re.compile(rf"[-+~(\[{{]{{{MAX_OPEN_BRACKETS},}}")
@@ -36,6 +39,14 @@ class Program:
     """Whether a function is decorated as a kernel, or CUDA source is built inline."""
     is_cuda: bool
     """Whether it builds CUDA source inline."""
+    is_gluon: bool = False
+    """Whether one of its kernels is a Gluon kernel."""
+
+    @property
+    def language(self) -> str:
+        """The language of its kernels; Triton where there are none, or none that tell."""
+        found = language.CUDA if self.is_cuda else language.TRITON
+        return (language.GLUON if self.is_gluon and not self.is_cuda else found).name
 
     @property
     def is_whole(self) -> bool:
@@ -73,6 +84,7 @@ def read_program(text: str) -> Program:
             has_forward="def forward" in text,
             has_kernel=".jit" in text or "load_inline" in text,
             is_cuda="load_inline" in text,
+            is_gluon="gluon.jit" in text,
         )
     model = next(
         (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "ModelNew"), None
@@ -87,17 +99,39 @@ def read_program(text: str) -> Program:
         has_forward=model is not None and _returns(model),
         has_kernel=is_cuda or any(is_kernel(n) for n in ast.walk(tree)),
         is_cuda=is_cuda,
+        is_gluon=bool(gluon_kernels(tree)),
     )
+
+
+def gluon_kernels(tree: ast.Module) -> list[ast.FunctionDef]:
+    """Return the functions that are decorated with Gluon's `jit`, however it was imported."""
+    modules, functions = {f"{GLUON_MODULE}.jit"}, set()
+    for node in ast.walk(tree):
+        for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
+            origin = (
+                f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
+            )
+            if origin == GLUON_MODULE and (alias.asname or isinstance(node, ast.ImportFrom)):
+                modules.add(f"{alias.asname or alias.name}.jit")
+            elif origin == f"{GLUON_MODULE}.jit":
+                functions.add(alias.asname or alias.name)
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and (modules | functions) & {_decorator(d) for d in node.decorator_list}
+    ]
+
+
+def _decorator(node: ast.expr) -> str:
+    return dotted(node.func if isinstance(node, ast.Call) else node)
 
 
 def is_kernel(node: ast.AST) -> bool:
     """Whether a node is a function decorated with `jit`, as Triton's and Gluon's kernels are."""
     if not isinstance(node, ast.FunctionDef):
         return False
-    return any(
-        dotted(d.func if isinstance(d, ast.Call) else d).endswith("jit")
-        for d in node.decorator_list
-    )
+    return any(_decorator(d).endswith("jit") for d in node.decorator_list)
 
 
 def _returns(model: ast.ClassDef) -> bool:

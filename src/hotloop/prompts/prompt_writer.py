@@ -49,7 +49,7 @@ class Wording:
 
     problem: Problem
     language: str
-    """`triton` or `cuda`: what is asked for."""
+    """A name of `core.language`: what is asked for."""
     sees: Sees = Sees.MEMORY
     n_ideas: int = render.IDEAS
     """How many ideas the call for ideas asks for."""
@@ -185,7 +185,8 @@ class PromptWriter:
     def _recall(self) -> Recall:
         with self._mutex:
             asked = dict(self._asked)
-        return Recall(self._store.attempts(), asked, self._wording.problem)
+        wording = self._wording
+        return Recall(self._store.attempts(), asked, wording.problem, wording.language)
 
     def _task(self, info: ProblemInfo) -> Task:
         return Task(problem=self._wording.problem, info=info, language=self._wording.language)

@@ -55,7 +55,11 @@ class Recall:
     """The attempts of one run."""
 
     def __init__(
-        self, attempts: Sequence[Attempt], asked: Mapping[int, Asked], problem: Problem
+        self,
+        attempts: Sequence[Attempt],
+        asked: Mapping[int, Asked],
+        problem: Problem,
+        language: str,
     ) -> None:
         """Take the journal's attempts.
 
@@ -63,10 +67,10 @@ class Recall:
             attempts: all of them, in order of id.
             asked: what each attempt was asked, those under way included.
             problem: knows which sizes are held out.
+            language: that the run's kernels are in.
         """
         self._by_id = {a.id: a for a in attempts}
-        self._asked = asked
-        self._problem = problem
+        self._asked, self._problem, self._language = asked, problem, language
         concluded = [a for a in attempts if a.verdict is not None]
         self._tries = sorted(
             (a for a in concluded if not _is_no_try(a)), key=lambda a: (a.finished_s or 0.0, a.id)
@@ -216,7 +220,7 @@ class Recall:
         if asked is None or asked.move is None:
             return "a change of its own choice"
         parent = self.subject(root.parents[0]) if root.parents else None
-        known = moves(parent.verdict, info) if parent is not None and parent.verdict else []
+        known = moves(parent.verdict, info, self._language) if parent and parent.verdict else []
         told = next((move.text for move in known if move.key == asked.move), None)
         return told or asked.move.replace("_", " ")
 

@@ -15,12 +15,15 @@ from typing import Any
 
 import jinja2
 
+from hotloop.core.language import GLUON, LANGUAGES, TRITON, runs_on_cpu
 from hotloop.core.problem import Problem
 from hotloop.core.verdict import Status, Verdict
 from hotloop.prompts import speed, untrusted
 from hotloop.prompts.example import Example, example_values
 from hotloop.prompts.feedback import Judged, make_feedback
 from hotloop.prompts.findings import Finding
+from hotloop.prompts.gluon_moves import made_in
+from hotloop.prompts.gluon_names import gluon_names
 from hotloop.prompts.memory import Memory
 from hotloop.prompts.task import (
     Task,
@@ -153,8 +156,10 @@ def regenerate_prompt(task: Task, context: Context) -> Prompt:
 def _moves(context: Context) -> list[speed.Move]:
     """Return the moves for this kernel, without the advice to declare what it cannot or does."""
     judged = context.judged
-    known = speed.moves(judged.verdict, judged.info)
+    language = judged.candidate.language if judged.candidate is not None else TRITON.name
     source = judged.candidate.text() if judged.candidate is not None else ""
+    made = made_in(source) if language == GLUON.name else frozenset()
+    known = [m for m in speed.moves(judged.verdict, judged.info, language) if m.key not in made]
     is_python = judged.candidate is None or judged.candidate.entry.endswith(".py")
     if is_python and read_tunables(source).space is None:
         return known
@@ -236,11 +241,14 @@ def _render(
         "reference": None if problem.prompt else untrusted.code(shown_source(problem), "python"),
         "kind": interface_kind(problem),
         "language": task.language,
+        "language_title": LANGUAGES[task.language].title,
+        "gluon": gluon_names(task.info.environment.get("triton")),
         "buffers": [b.name for b in task.info.attention.buffers] if task.info.attention else [],
         "sizes": size_lines(task.info),
         "policy": policy_lines(problem.policy, task.info),
-        "device": device_lines(task.info),
+        "device": device_lines(task.info, task.language),
         "on_gpu": task.info.device == "cuda",
+        "is_run": task.info.device == "cuda" or runs_on_cpu(task.language),
     }
     text = _environment().get_template(f"{template}.md.jinja").render({**known, **values})
     return Prompt(text=_tidy(text), template=template, template_digest=template_digest(), move=move)

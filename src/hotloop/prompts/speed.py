@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hotloop.core.language import GLUON, TRITON
 from hotloop.core.problem import ProblemInfo
 from hotloop.core.units import KIB, MIB, format_ms
 from hotloop.core.verdict import KernelResources, Performance, Verdict
+from hotloop.prompts import gluon_moves
+from hotloop.prompts.advice import advice_move, describe_advice
 from hotloop.prompts.counters import Move, counter_moves, describe_counters, lives_by_products
 from hotloop.prompts.occupancy import MAX_WARPS, occupancy
 from hotloop.prompts.roofline import bound
@@ -62,16 +65,17 @@ def describe_resources(kernels: Sequence[KernelResources]) -> list[str]:
     lines = [_resource_line(kernel) for kernel in kernels[:MAX_KERNELS]]
     if len(kernels) > MAX_KERNELS:
         lines.append(f"... and {len(kernels) - MAX_KERNELS} kernels more.")
-    return lines
+    return lines + describe_advice(kernels[:MAX_KERNELS])
 
 
-def moves(verdict: Verdict, info: ProblemInfo | None) -> list[Move]:
-    """Return what to try, most promising first; at least one."""
+def moves(verdict: Verdict, info: ProblemInfo | None, language: str = TRITON.name) -> list[Move]:
+    """Return what to try with a kernel in a language, most promising first; at least one."""
     kernels, performance = verdict.resources, verdict.performance
-    found = [_spills(k) for k in kernels]
-    found += counter_moves(performance)
+    is_gluon = language == GLUON.name
+    found = [advice_move(kernels), *(_spills(k) for k in kernels)]
+    found += counter_moves(performance, gluon_moves.REMEDIES if is_gluon else None)
     found.append(_many_kernels(kernels, performance))
-    rest = [[_occupancy_move(kernels)], _bound_moves(info, performance)]
+    rest = [[_occupancy_move(kernels)], _bound_moves(info, performance, is_gluon=is_gluon)]
     for some in reversed(rest) if lives_by_products(performance) else rest:
         found += some
     found.append(
@@ -158,7 +162,9 @@ def _occupancy_move(kernels: Sequence[KernelResources]) -> Move | None:
     return None
 
 
-def _bound_moves(info: ProblemInfo | None, performance: Performance | None) -> list[Move | None]:
+def _bound_moves(
+    info: ProblemInfo | None, performance: Performance | None, *, is_gluon: bool
+) -> list[Move | None]:
     if performance is not None and (performance.roofline_frac or 0) >= NEAR_BOUND_FRAC:
         return [
             Move(
@@ -170,7 +176,10 @@ def _bound_moves(info: ProblemInfo | None, performance: Performance | None) -> l
     if info is None or info.io_bytes <= 0:
         return []
     intensity = (info.flops or 0.0) / info.io_bytes
-    if intensity >= BALANCE_FLOPS_PER_BYTE:
+    is_compute = intensity >= BALANCE_FLOPS_PER_BYTE
+    if is_gluon:
+        return list(gluon_moves.COMPUTE_MOVES if is_compute else gluon_moves.MEMORY_MOVES)
+    if is_compute:
         return [
             Move(
                 "tensor_cores",

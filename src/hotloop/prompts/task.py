@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hotloop.core.language import TRITON, runs_on_cpu
 from hotloop.core.problem import Policy, Problem, ProblemInfo, ProblemKind, TensorSpec
 from hotloop.core.python_source import parse_python
 from hotloop.errors import ProblemError
@@ -71,7 +72,7 @@ class Task:
     problem: Problem
     info: ProblemInfo
     language: str
-    """`triton` or `cuda`."""
+    """A name of `core.language`."""
 
 
 def shown_source(problem: Problem) -> str:
@@ -118,13 +119,12 @@ def policy_lines(policy: Policy, info: ProblemInfo) -> list[str]:
     ]
 
 
-def device_lines(info: ProblemInfo) -> list[str]:
+def device_lines(info: ProblemInfo, language: str = TRITON.name) -> list[str]:
     """Return what is known of the device: a few facts, versions, and PyTorch's own times."""
     if info.device != "cuda":
-        return [
-            "no GPU here: kernels run in Triton's interpreter on small sizes and are compiled for "
-            "sm_90; nothing is timed",
-        ]
+        runs = "kernels run in Triton's interpreter on small sizes and are compiled for sm_90"
+        only = "kernels are compiled for sm_90 and not run"
+        return [f"no GPU here: {runs if runs_on_cpu(language) else only}; nothing is timed"]
     gpu = str(info.environment.get("gpu") or "a CUDA GPU")
     facts = next((f for word, f in DEVICE_FACTS.items() if word in gpu), ())
     versions = [

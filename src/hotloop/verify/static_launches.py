@@ -1,4 +1,4 @@
-"""Which functions of a Python source are Triton kernels, and whether the source uses one.
+"""Which functions of a Python source are Triton or Gluon kernels, and whether it uses one.
 
 A kernel may be launched under another name, from a table, through an argument, by `.run`: text does
 not tell. So whoever refers to a kernel outside of kernels may launch it, and whether one does the
@@ -15,23 +15,20 @@ from hotloop.verify.static_finding import Finding
 from hotloop.verify.static_scope import Scope
 
 _SUPPRESSORS = frozenset({"contextlib.suppress"})
-_JITS = frozenset({"jit", "JITFunction"})
+_JITS = frozenset({"jit", "JITFunction", "GluonJITFunction"})
+_GLUON = "triton.experimental.gluon."
 _LAUNCHERS = frozenset({"run", "warmup"})
 
 
 def kernel_functions(tree: ast.Module, scope: Scope) -> set[str]:
-    """Return the names of the functions that `triton.jit` decorates or is called with."""
-    functions = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
-    kernels = {
-        name
-        for name, function in functions.items()
-        if any(_is_jit(decorator, scope) for decorator in function.decorator_list)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _is_jit(node.func, scope):
-            given = (*node.args, *(keyword.value for keyword in node.keywords))
-            kernels |= {arg.id for arg in given if isinstance(arg, ast.Name)} & set(functions)
-    return kernels
+    """Return the names of the functions that a `jit` decorates or is called with."""
+    return {name for name, jit in _jitted(tree, scope) if jit.rpartition(".")[2] in _JITS}
+
+
+def gluon_functions(tree: ast.Module, scope: Scope) -> set[str]:
+    """Return the names of the kernels whose `jit` is Gluon's."""
+    kernels = kernel_functions(tree, scope)
+    return {name for name, jit in _jitted(tree, scope) if jit.startswith(_GLUON)} & kernels
 
 
 def outside_kernels(tree: ast.Module, kernels: set[str]) -> Iterator[ast.AST]:
@@ -45,22 +42,30 @@ def outside_kernels(tree: ast.Module, kernels: set[str]) -> Iterator[ast.AST]:
         pending.extend(ast.iter_child_nodes(node))
 
 
-def unused_kernels(tree: ast.Module, kernels: set[str]) -> Iterator[Finding]:
-    """Refuse a source without a kernel, or one that never names its kernels."""
+def unused_kernels(
+    tree: ast.Module, kernels: set[str], *, own: set[str] | None = None
+) -> Iterator[Finding]:
+    """Refuse a source without a kernel, or one that never names its kernels.
+
+    Args:
+        tree: the source.
+        kernels: names of all its kernels.
+        own: those that are in Gluon, where the source is to have one of them; None where any do.
+    """
     if any(_is_extension(dotted(n.func)) for n in ast.walk(tree) if isinstance(n, ast.Call)):
         return  # its kernels are in CUDA C++
-    if not kernels:
-        yield Finding("no_kernel", "expected at least one `@triton.jit` kernel, found none")
+    wanted, jit = (kernels, "@triton.jit") if own is None else (own, "@gluon.jit")
+    if not wanted:
+        yield Finding("no_kernel", f"expected at least one `{jit}` kernel, found none")
         return
     named = {
         node.id if isinstance(node, ast.Name) else node.attr
         for node in outside_kernels(tree, kernels)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
     }
-    if not kernels & named:
-        yield Finding(
-            "no_kernel", "no `@triton.jit` kernel is launched; expected `kernel[grid](...)`"
-        )
+    if not wanted & named:
+        text = f"no `{jit}` kernel is launched; expected `kernel[grid](...)`"
+        yield Finding("no_kernel", text)
 
 
 def guarded_launches(function: ast.AST, kernels: set[str], scope: Scope) -> Iterator[Finding]:
@@ -94,8 +99,22 @@ def _is_extension(call: str) -> bool:
     return call == "load" or call.endswith(("load_inline", "cpp_extension.load"))
 
 
-def _is_jit(node: ast.expr, scope: Scope) -> bool:
-    """Whether this is `triton.jit` in whatever words, or a call of it with options."""
+def _jitted(tree: ast.Module, scope: Scope) -> Iterator[tuple[str, str]]:
+    """Yield each function with what decorates it, or is called with it, as it was imported."""
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    for function in functions:
+        for decorator in function.decorator_list:
+            yield function.name, _called(decorator, scope)
+    names = {function.name for function in functions}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            given = (*node.args, *(keyword.value for keyword in node.keywords))
+            for name in names & {arg.id for arg in given if isinstance(arg, ast.Name)}:
+                yield name, _called(node.func, scope)
+
+
+def _called(node: ast.expr, scope: Scope) -> str:
+    """Return the name of `triton.jit` in whatever words, or of what is called with options."""
     while isinstance(node, ast.Call):
         node = node.func
-    return scope.resolve(node).rpartition(".")[2] in _JITS
+    return scope.resolve(node)

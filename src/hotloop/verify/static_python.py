@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from hotloop.core.language import GLUON, TRITON
 from hotloop.core.problem import Policy
 from hotloop.core.python_source import Unparsable, dotted, parse_python
 from hotloop.verify.static_cuda import check_cuda, check_identifiers, is_cpp
 from hotloop.verify.static_finding import Finding
 from hotloop.verify.static_launches import (
+    gluon_functions,
     guarded_launches,
     kernel_functions,
     outside_kernels,
@@ -38,8 +40,14 @@ _PATCHERS = frozenset({"setattr", "delattr"})
 _TENSORS = frozenset({"torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 
 
-def check_python(text: str, policy: Policy) -> Iterator[Finding]:
-    """Yield the broken rules of a Python source; none where it does not parse."""
+def check_python(text: str, policy: Policy, language: str = TRITON.name) -> Iterator[Finding]:
+    """Yield the broken rules of a Python source; none where it does not parse.
+
+    Args:
+        text: the source.
+        policy: the problem's.
+        language: that the candidate says it is in: a `gluon` one has a Gluon kernel.
+    """
     try:
         tree = parse_python(text)
     except Unparsable as exc:
@@ -61,6 +69,8 @@ def check_python(text: str, policy: Policy) -> Iterator[Finding]:
     yield from unjoined_streams(tree, scope)
     yield from _model(tree, scope)
     yield from unused_kernels(tree, kernels)
+    if language == GLUON.name:
+        yield from unused_kernels(tree, kernels, own=gluon_functions(tree, scope))
     if policy.library_calls == "none":
         yield from _library_calls(tree, kernels, scope)
 

@@ -15,6 +15,7 @@ looked at when it runs (`worker/conduct.py`).
 from __future__ import annotations
 
 from hotloop.core.candidate import Candidate
+from hotloop.core.language import allowed_names, is_allowed
 from hotloop.core.problem import Policy
 from hotloop.verify.static_cuda import check_cuda
 from hotloop.verify.static_finding import Finding
@@ -27,15 +28,16 @@ def check_candidate(candidate: Candidate, policy: Policy) -> Finding | None:
     """Return the first broken rule of a candidate, or None."""
     if not any(s.text.strip() for s in candidate.sources):
         return Finding("no_code", "expected source code, got an empty file")
-    if candidate.language not in policy.languages:
+    if not is_allowed(candidate.language, policy.languages):
         return Finding(
             "language",
-            f"expected a kernel in {' or '.join(policy.languages)}, got {candidate.language!r}",
+            f"expected a kernel in {' or '.join(allowed_names(policy.languages))}, "
+            f"got {candidate.language!r}",
         )
     for source in candidate.sources:
         is_python = source.path.endswith(".py")
-        findings = check_python(source.text, policy) if is_python else check_cuda(source.text)
-        for finding in findings:
+        checked = check_python(source.text, policy, candidate.language) if is_python else None
+        for finding in check_cuda(source.text) if checked is None else checked:
             where = f"{source.path} line {finding.line}: " if finding.line else ""
             return Finding(finding.rule, where + finding.message, finding.line)
     return None

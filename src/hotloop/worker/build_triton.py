@@ -23,8 +23,9 @@ from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
 from hotloop.worker.arguments import decode_args
+from hotloop.worker.assembler_advice import performance_losses
 from hotloop.worker.compile_error import describe_compile_error, describe_out_of_resources
-from hotloop.worker.cubin import inspect_cubin, spilled_bytes
+from hotloop.worker.cubin import inspect_cubin, spilled_bytes, spills_in
 from hotloop.worker.failure import own_frames
 from hotloop.worker.fake_launch import CompiledLaunch, Recorder, recording
 from hotloop.worker.fake_tensors import NEEDS_DATA, fake_cuda, fake_tensor
@@ -159,7 +160,10 @@ def describe_kernel(entry: CompiledLaunch) -> dict[str, Any]:
     resources = inspect_cubin(cubin, name)
     stores = loads = 0
     if resources.local_bytes:
-        stores, loads = spilled_bytes(kernel.asm["ptx"], "sm_90a", _assembler_options(metadata))
+        options = _assembler_options(metadata)
+        stores, loads = spills_in(entry.assembler_log) or spilled_bytes(
+            kernel.asm["ptx"], "sm_90a", options
+        )
     return {
         "name": name,
         "registers": resources.registers,
@@ -168,11 +172,12 @@ def describe_kernel(entry: CompiledLaunch) -> dict[str, Any]:
         "spill_load_bytes": loads,
         "shared_bytes": int(metadata.shared) + resources.static_shared_bytes,
         "num_warps": int(metadata.num_warps),
-        "num_stages": int(metadata.num_stages),
+        "num_stages": None if entry.is_gluon else int(metadata.num_stages),
         "cubin_bytes": len(cubin),
         "cubin_sha256": hashlib.sha256(cubin).hexdigest(),
         "cache_key": str(kernel.hash),
         "compile_s": entry.compile_s,
+        "advice": list(performance_losses(entry.assembler_log)),
         "signature": entry.signature,
         "constexprs": entry.constexprs,
         "grids": [list(grid) for grid in entry.grids],

@@ -15,17 +15,22 @@ from typing import Any
 
 from hotloop import errors
 from hotloop.core.candidate import Candidate
+from hotloop.core.language import GLUON, LANGUAGES
 from hotloop.core.record import to_json
 from hotloop.core.verdict import Evidence, KernelResources, Stage, Status
 from hotloop.errors import InfraError
 from hotloop.worker import claims
 from hotloop.worker.arguments import encode_args
+from hotloop.worker.assembler_advice import MAX_ADVICE, MAX_CHARS
 from hotloop.worker.children import ChildDied, ChildTimeout
-from hotloop.worker.evaluation import Failed, failure_of
+from hotloop.worker.crash_words import last_words
+from hotloop.worker.evaluation import Failed, failure_of, needs_gpu
 from hotloop.worker.workroom import Workroom
 
 BUILD_S = 90.0
 """Triton needs 1 to 10 s, `load_inline` with torch headers about a minute."""
+DATA_DEPENDENT = "data_dependent"
+"""Kind of a forward that branches on values (`build_triton.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,31 @@ class Build:
     resources: tuple[KernelResources, ...]
     failure: Failed | None
     seconds: float
+    unfollowed: Mapping[str, Any] | None = None
+    """Why the forward could not be followed to its end on tensors without data: `kind`, `type`,
+    `message`, `traceback`; None where it could, or nobody tried."""
+
+    def unrun(self, language: str) -> Failed:
+        """Return the outcome where this machine can compile the candidate but not run it.
+
+        COMPILED_ONLY, unless the forward of a Gluon candidate, which is compiled by following it,
+        ended in an error on tensors without data: then not all of its kernels were seen.
+        """
+        name = LANGUAGES[language].title if language in LANGUAGES else language
+        if language != GLUON.name or (self.unfollowed is None and self.resources):
+            return needs_gpu(f"{name} needs a GPU; verify it on one")
+        if self.unfollowed is None:
+            text = "forward launched no kernel on tensors without data, so that none was compiled"
+            return needs_gpu(f"{name} needs a GPU, and {text}; verify it on one")
+        why = self.unfollowed
+        trace = str(why.get("traceback", ""))[-6000:]
+        said = f"{why.get('type')}: {why.get('message')}"[:1000]
+        if why.get("kind") == DATA_DEPENDENT:
+            text = f"{name} needs a GPU, and forward reads values ({said}), so that not all of its "
+            return needs_gpu(f"{text}kernels could be compiled here; verify it on a GPU", trace)
+        text = f"forward, followed on tensors without data, failed: {said}"
+        evidence = Evidence(kind="exception", message=text, details={"traceback": trace})
+        return Failed(Status.RUNTIME_ERROR, Stage.COMPILE, evidence)
 
 
 class Builds:
@@ -84,17 +114,21 @@ class Builds:
     def _build(self, candidate: Candidate) -> Build:
         start = time.monotonic()
         folder = self._room.folder(candidate.id)
+        failure, answer = None, {}
+        resources: tuple[KernelResources, ...] = ()
         try:
-            resources = self._run_lane(candidate, folder)
-            failure = None
+            answer = self._run_lane(candidate, folder)
+            resources = _kernels(answer)
         except Failed as exc:
-            resources, failure = (), exc
+            failure = exc
         except BaseException:
             self._room.discard(folder)
             raise
-        return Build(folder, resources, failure, time.monotonic() - start)
+        needs = answer.get("needs_gpu")
+        unfollowed = needs if isinstance(needs, dict) else None
+        return Build(folder, resources, failure, time.monotonic() - start, unfollowed)
 
-    def _run_lane(self, candidate: Candidate, folder: Path) -> tuple[KernelResources, ...]:
+    def _run_lane(self, candidate: Candidate, folder: Path) -> dict[str, Any]:
         child = self._room.start_lane(folder)
         message = {
             "op": "build",
@@ -120,11 +154,15 @@ class Builds:
         if "error" in answer:
             failed = failure_of(answer["error"], Stage.COMPILE, device=self._room.device)
             raise Failed(Status.COMPILE_ERROR, Stage.COMPILE, failed.evidence)
-        try:
-            return tuple(_resources(k) for k in claims.objects(answer, "kernels"))
-        except claims.MalformedAnswer as exc:
-            evidence = Evidence(kind="protocol", message=f"the compiler's process answered: {exc}")
-            raise Failed(Status.COMPILE_ERROR, Stage.COMPILE, evidence) from None
+        return answer
+
+
+def _kernels(answer: Mapping[str, Any]) -> tuple[KernelResources, ...]:
+    try:
+        return tuple(_resources(k) for k in claims.objects(answer, "kernels"))
+    except claims.MalformedAnswer as exc:
+        evidence = Evidence(kind="protocol", message=f"the compiler's process answered: {exc}")
+        raise Failed(Status.COMPILE_ERROR, Stage.COMPILE, evidence) from None
 
 
 def _machine_fault(answer: Mapping[str, Any]) -> InfraError:
@@ -136,14 +174,12 @@ def _machine_fault(answer: Mapping[str, Any]) -> InfraError:
 
 def _compiler_crash(exc: ChildDied, log: str) -> Failed:
     how = exc.exit.describe() if exc.exit else "ended"
+    said = last_words(log)
+    message = f"the compiler's process {how}" + (f" after it said:\n{said}" if said else "")
     return Failed(
         Status.COMPILE_ERROR,
         Stage.COMPILE,
-        Evidence(
-            kind="compiler_crash",
-            message=f"the compiler's process {how}",
-            details={"log": log[-4000:]},
-        ),
+        Evidence(kind="compiler_crash", message=message, details={"log": log[-4000:]}),
     )
 
 
@@ -159,9 +195,15 @@ def _resources(data: Mapping[str, Any]) -> KernelResources:
         shared_bytes=number("shared_bytes"),
         num_warps=number("num_warps"),
         num_stages=number("num_stages"),
+        advice=tuple(str(text)[:MAX_CHARS] for text in _listed(data, "advice")[:MAX_ADVICE]),
         cubin_sha256=str(data["cubin_sha256"])[:64] if data.get("cubin_sha256") else None,
         compile_s=claims.number_or_none(data, "compile_s"),
     )
+
+
+def _listed(data: Mapping[str, Any], key: str) -> list[Any]:
+    value = data.get(key)
+    return value if isinstance(value, list) else []
 
 
 def signature_of(

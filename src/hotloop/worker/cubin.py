@@ -82,8 +82,13 @@ def spilled_bytes(ptx: str, arch: str, options: list[str]) -> tuple[int, int]:
             str(target),
         ]
         log = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    return spills_in(log) or (0, 0)
+
+
+def spills_in(log: str) -> tuple[int, int] | None:
+    """Return the spilled bytes in the log of `ptxas -v`; None where it says nothing of them."""
     match = _SPILLS.search(log)
-    return (int(match.group(1)), int(match.group(2))) if match else (0, 0)
+    return (int(match.group(1)), int(match.group(2))) if match else None
 
 
 def _assembler() -> str:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
+from triton import knobs
 from triton.errors import TritonError
 from triton.runtime import driver as triton_driver
 from triton.runtime.autotuner import Autotuner
@@ -48,6 +49,9 @@ class CompiledLaunch:
     constexprs: dict[str, str]
     """Compiled-in argument -> its value, as text."""
     compile_s: float
+    assembler_log: str = ""
+    """What the assembler said; empty where the compiler had the binary in its cache."""
+    is_gluon: bool = False
     grids: list[tuple[int, int, int]] = field(default_factory=list)
     """Grid of each launch in order; empty when the kernel was compiled but not launched."""
 
@@ -152,7 +156,7 @@ def _recorded_compile(recorder: Recorder) -> Any:
         start = time.perf_counter()
         try:
             # A failing assembler makes Triton print the whole program; the error has the log.
-            with contextlib.redirect_stdout(io.StringIO()):
+            with _assembler_log() as log:
                 kernel = stock(self, *args, **kwargs)
         except Exception as error:
             said = "" if isinstance(error, TritonError) else _diagnostics(stock, self, args, kwargs)
@@ -161,10 +165,21 @@ def _recorded_compile(recorder: Recorder) -> Any:
         seconds = time.perf_counter() - start
         if kernel is not None and kernel.hash not in recorder.compiled:
             signature = {name: str(kind) for name, kind in bound["signature"].items()}
-            recorder.compiled[kernel.hash] = CompiledLaunch(kernel, signature, constants, seconds)
+            recorder.compiled[kernel.hash] = CompiledLaunch(
+                kernel, signature, constants, seconds, log.getvalue(), self.is_gluon()
+            )
         return kernel
 
     return compile_kernel
+
+
+@contextlib.contextmanager
+def _assembler_log() -> Iterator[io.StringIO]:
+    """Keep what is printed during a compilation, and let Triton print the assembler's log too."""
+    text = io.StringIO()
+    with knobs.nvidia.scope(), contextlib.redirect_stdout(text):
+        knobs.nvidia.dump_ptxas_log = True
+        yield text
 
 
 def _diagnostics(stock: Any, function: Any, args: Any, kwargs: Any) -> str:

@@ -6,7 +6,8 @@ watched process prints goes to another file: kernels can print.
 
 racecheck and synccheck run for languages whose author writes the shared memory and the barriers.
 Those of Triton come from its compiler, and racecheck reports its reductions as races though every
-thread that writes there writes the same sum (triton-lang/triton issue 7264).
+thread that writes there writes the same sum (triton-lang/triton issue 7264). Those of Gluon are its
+author's, but handed over by mbarriers and asynchronous copies, on which these tools are untried.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 from hotloop import sandbox
 from hotloop.core import record
+from hotloop.core.language import GLUON
 from hotloop.worker.cuda_compiler import TOOLKIT_FOLDERS
 from hotloop.worker.sanitizer_report import Finding, read_report
 from hotloop.worker.watched import read_last_line, read_start, run_watched
@@ -68,6 +70,8 @@ def tools_for(language: str) -> tuple[tuple[str, ...], dict[str, str]]:
     if language == "cuda":
         return TOOLS, {}
     why = f"the compiler of {language} places shared memory and barriers, not the author"
+    if language == GLUON.name:
+        why = "it is not known whether they follow copies by TMA and wgmma, as Gluon's are"
     return (MEMCHECK, INITCHECK), {RACECHECK: why, SYNCCHECK: why}
 
 

@@ -10,13 +10,14 @@ import time
 from typing import Any
 
 from hotloop.core.candidate import Candidate
+from hotloop.core.language import runs_on_cpu
 from hotloop.core.verdict import Correctness, Stage, Status, Tier, Verdict
 from hotloop.worker.builds import Build, Builds
 from hotloop.worker.conduct import check_conduct
 from hotloop.worker.correctness import CorrectnessStage
 from hotloop.worker.device import confirm_device
 from hotloop.worker.diagnosis import workload_of
-from hotloop.worker.evaluation import Evaluation, Failed, needs_gpu
+from hotloop.worker.evaluation import Evaluation, Failed
 from hotloop.worker.final import ROUNDS, SHORT_ROUNDS, FinalTiming, time_final
 from hotloop.worker.follow_up import follow_up
 from hotloop.worker.hoarding import hoarded, no_room
@@ -79,8 +80,9 @@ class Verification:
         """
         try:
             self._compile()
-            if self._session.device == "cpu" and self._candidate.language == "cuda":
-                raise needs_gpu("CUDA C++ needs a GPU; verify it on one")
+            if self._session.device == "cpu" and not runs_on_cpu(self._candidate.language):
+                assert self._build is not None
+                raise self._build.unrun(self._candidate.language)
             self._gpu_start = time.monotonic()
             return self._judge(tier)
         except Failed as failed:

@@ -1,0 +1,122 @@
+"""Gluon candidates where there is no GPU: compiled, never passed, errors told with their place."""
+
+from __future__ import annotations
+
+import pytest
+from scaled_rows import spoilt, verdict
+
+from hotloop.core.candidate import Candidate, SourceFile
+from hotloop.core.verdict import Stage, Status
+from hotloop.verify import LocalVerifier
+
+pytestmark = pytest.mark.timeout(120)
+
+KERNEL = """
+import torch
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+@gluon.jit
+def scale_kernel(x_ptr, scale_ptr, y_ptr, n, COLUMNS: gl.constexpr, layout: gl.constexpr):
+    i = gl.program_id(0) * 256 + gl.arange(0, 256, layout=layout)
+    inside = i < n
+    x = gl.load(x_ptr + i, mask=inside)
+    y = x * gl.load(scale_ptr + i % COLUMNS) + 1
+    gl.store(y_ptr + i, y, mask=inside)
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.empty(48))
+
+    def forward(self, x):
+        y = torch.empty_like(x)
+        layout = gl.BlockedLayout([2], [32], [4], [0])
+        grid = (triton.cdiv(x.numel(), 256),)
+        scale_kernel[grid](x, self.scale, y, x.numel(), x.shape[1], layout, num_warps=4)
+        return y
+"""
+OTHER = "gl.arange(0, 256, layout=gl.BlockedLayout([1], [32], [4], [0]))"
+ABORTS = """
+    layout2: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, 64, 16])
+    tile = gl.allocate_shared_memory(gl.bfloat16, [64, 64], gl.NVMMASharedLayout(128, 16))
+    acc = gl.zeros([64, 64], gl.float32, layout2)
+    acc = gl.nvidia.hopper.warpgroup_mma(acc.to(gl.bfloat16), tile, acc)
+"""
+
+
+def gluon(*changes: tuple[str, str]) -> Candidate:
+    text = spoilt(KERNEL, *changes)
+    return Candidate(language="gluon", sources=(SourceFile(path="kernel.py", text=text),))
+
+
+def test_an_honest_kernel_is_compiled_only(cpu_judge: LocalVerifier) -> None:
+    found = verdict(cpu_judge, gluon())
+    assert (found.status, found.stage) == (Status.COMPILED_ONLY, Stage.COMPILE)
+    assert found.message == "compiled, not run: Gluon needs a GPU; verify it on one"
+    (kernel,) = found.resources
+    assert kernel.name == "scale_kernel"
+    assert kernel.registers
+    assert found.performance is None
+
+
+def test_a_layout_mismatch_is_a_compile_error_with_its_line(cpu_judge: LocalVerifier) -> None:
+    found = verdict(cpu_judge, gluon(("y_ptr + i, y", f"y_ptr + {OTHER}, y")))
+    assert found.status is Status.COMPILE_ERROR
+    assert found.evidence is not None
+    assert "kernel.py:13" in found.message
+    assert "ayout" in found.message
+
+
+def test_a_forward_that_fails_before_its_kernel_is_told(cpu_judge: LocalVerifier) -> None:
+    found = verdict(cpu_judge, gluon(("x.numel(), 256),)", "x.nummel(), 256),)")))
+    assert (found.status, found.stage) == (Status.RUNTIME_ERROR, Stage.COMPILE)
+    assert "nummel" in found.message
+    assert found.evidence is not None
+    assert "kernel.py" in found.evidence.details["traceback"]
+
+
+def test_a_kernel_of_triton_alone_is_no_gluon(cpu_judge: LocalVerifier) -> None:
+    plain = spoilt(
+        KERNEL,
+        ("from triton.experimental import gluon\n", ""),
+        ("from triton.experimental.gluon import language as gl", "import triton.language as gl"),
+        ("@gluon.jit", "@triton.jit"),
+        (", layout=layout", ""), (", layout: gl.constexpr", ""), (", layout, num_warps=4", ""),
+        ("        layout = gl.BlockedLayout([2], [32], [4], [0])\n", ""),
+    )  # fmt: skip
+    sources = (SourceFile(path="kernel.py", text=plain),)
+    refused = verdict(cpu_judge, Candidate(language="gluon", sources=sources))
+    assert refused.status is Status.REJECTED_STATIC
+    assert "`@gluon.jit`" in refused.message
+    assert verdict(cpu_judge, Candidate(language="triton", sources=sources)).passed
+
+
+def test_a_compiler_that_aborts_is_quoted(cpu_judge: LocalVerifier) -> None:
+    found = verdict(cpu_judge, gluon(("    inside = i < n\n", f"    inside = i < n{ABORTS}")))
+    assert found.status is Status.COMPILE_ERROR
+    assert found.evidence is not None
+    assert found.evidence.kind == "compiler_crash"
+    assert "kernel.py:" in found.message
+    assert "unexpected operand layout" in found.message
+    assert "/" not in found.message
+
+
+def test_a_forward_that_reads_values_is_not_blamed(cpu_judge: LocalVerifier) -> None:
+    found = verdict(
+        cpu_judge, gluon(("        return y\n", "        return y if y.sum() else x\n"))
+    )
+    assert found.status is Status.COMPILED_ONLY
+    assert "forward reads values" in found.message
+    assert len(found.resources) == 1
+
+
+def test_a_forward_that_launches_nothing_is_not_called_compiled(cpu_judge: LocalVerifier) -> None:
+    found = verdict(
+        cpu_judge,
+        gluon(("        scale_kernel[grid]", "        x.dim() > 2 and scale_kernel[grid]")),
+    )
+    assert found.status is Status.COMPILED_ONLY
+    assert "none was compiled" in found.message
+    assert found.resources == ()
