@@ -30,7 +30,7 @@ MAY_SEE = {
     "testing": {"core", "errors", "registry"},
     "retrieval": {"core", "errors", "prompts", "store"},
     "capture": {"core", "errors", "problems"},
-    "warm": {"core", "errors", "verify", "hotloop"},
+    "warm": {"core", "errors", "sandbox", "verify", "hotloop"},
     **{part: EVERYTHING - {"api"} | WIRING for part in WIRING},
     "api": EVERYTHING | WIRING,
     "suite": EVERYTHING | WIRING,

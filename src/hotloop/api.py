@@ -6,7 +6,7 @@ engine meet here and know nothing of each other. Nothing here prints.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -31,6 +31,7 @@ from hotloop.verify.bundle import read_verdicts
 from hotloop.verify.outside import take_in
 from hotloop.verify.turns import Turns
 from hotloop.warm.client import Request, verify_warm
+from hotloop.warm.watch import JudgeSilent
 from hotloop.wiring import in_turns, open_generator, open_verifier, strategy_factory
 
 DEFAULT_ISOLATION: str = Settings.model_fields["min_isolation"].default
@@ -155,9 +156,10 @@ def verify(
         short: take the short final tier: no sanitizers, no shapes that decide nothing, half the
             interleaved rounds.
         warm: use the judge that an earlier such call left, which has the problem loaded, and leave
-            it to the next; it ends by itself after five minutes without one.
+            it to the next; it ends by itself after five minutes without one. One that does not
+            answer is ended, with a `warning` event, and a judge of this call's own takes its place.
         min_isolation: `T0`, `T1` or `T2`.
-        listen: called with the `setup` event once the problem is loaded.
+        listen: called with the `setup` event once the problem is loaded, and with warnings.
         **options: `settings`, `data`: see `hotloop.search_options.ProblemOptions`.
 
     Raises:
@@ -174,12 +176,13 @@ def verify(
     )
     kernel = candidate if isinstance(candidate, Candidate) else read_candidate(Path(candidate))
 
-    def loaded(info: ProblemInfo) -> None:
-        listen(Event(kind="setup", payload={"info": info}))
-
+    loaded = _once(lambda info: listen(Event(kind="setup", payload={"info": info})))
     if warm:
         request = Request(problem=found, candidate=kernel, tier=wanted, short=short)
-        return verify_warm(request, device=where, min_isolation=min_isolation, loaded=loaded)
+        try:
+            return verify_warm(request, device=where, min_isolation=min_isolation, loaded=loaded)
+        except JudgeSilent as silent:
+            listen(_goes_on_cold(silent))
     verifier = LocalVerifier(where, min_isolation=min_isolation)
     verifier.short_final = short
     try:
@@ -187,6 +190,23 @@ def verify(
         return verifier.verify(kernel, wanted)
     finally:
         verifier.close()
+
+
+def _once(tell: Callable[[ProblemInfo], None]) -> Callable[[ProblemInfo], None]:
+    """Return what tells only the first time: a second judge loads the problem again."""
+    told: list[ProblemInfo] = []
+
+    def tell_once(info: ProblemInfo) -> None:
+        told.append(info)
+        if len(told) == 1:
+            tell(info)
+
+    return tell_once
+
+
+def _goes_on_cold(silent: JudgeSilent) -> Event:
+    message = f"{silent}; this call goes on with a judge of its own"
+    return Event(kind="warning", payload={"message": message})
 
 
 def _require_final(tier: Tier, short: bool) -> None:

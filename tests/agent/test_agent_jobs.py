@@ -12,7 +12,9 @@ from hotloop.core.space import Point
 from hotloop.core.verdict import Status, Tier
 from hotloop.errors import ConfigError, WorkerDied
 from hotloop.testing.fakes import FakeVerifier, fake_candidate, make_problem
+from hotloop.warm import watch
 from hotloop.warm.judge import WarmJudge
+from hotloop.warm.watch import JudgeSilent
 
 
 @pytest.fixture
@@ -67,6 +69,114 @@ def test_old_answers_are_dropped_and_unknown_handles_named(jobs):
         jobs.start("more", lambda: "").answer(10)
     with pytest.raises(ConfigError, match="no job"):
         jobs.find(first.id)
+
+
+def test_a_job_that_waits_is_cancelled_without_stopping_the_one_before_it():
+    stops = []
+    jobs = Jobs(lambda: stops.append(1))
+    may_end = threading.Event()
+    first = jobs.start("first", lambda: "done" if may_end.wait(10) else "never")
+    second = jobs.start("second", lambda: "must not run")
+    assert jobs.cancel(second)
+    with pytest.raises(ConfigError, match=r"job-2 \(second\) was cancelled; start the work again"):
+        second.answer(10)
+    may_end.set()
+    assert first.answer(10) == "done"
+    assert not jobs.cancel(first), "it was done"
+    assert first.answer(0) == "done"
+    assert stops == []
+    jobs.close()
+
+
+def test_a_job_under_way_is_stopped_and_the_next_one_runs():
+    opened = Opened()
+    warm = WarmJudge(opened)
+    begun, stopped = threading.Event(), threading.Event()
+
+    def stop():
+        stopped.set()
+
+    def hang():
+        begun.set()
+        assert stopped.wait(10)
+        raise WorkerDied("the judge's process ended")
+
+    jobs = Jobs(stop)
+    job = jobs.start("long", hang)
+    assert begun.wait(10)
+    assert jobs.cancel(job)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="was cancelled"):
+            job.answer(10)
+    problem = make_problem()
+    candidate = fake_candidate(point(16))
+    after = jobs.start("after", lambda: warm.verify(problem, candidate, Tier.FAST).status.value)
+    assert after.answer(10) == "PASSED"
+    jobs.close()
+    warm.close()
+
+
+def test_a_judge_is_ended_under_who_uses_it_and_another_follows():
+    judges = []
+
+    def open_judge():
+        judges.append(Endless() if not judges else FakeVerifier(behaviour=lambda p, t: 1.0))
+        return judges[-1]
+
+    warm = WarmJudge(open_judge)
+    warm.abandon()  # nobody is there
+    jobs = Jobs(warm.abandon)
+    problem, candidate = make_problem(), fake_candidate(point(16))
+
+    def judge():
+        return warm.verify(problem, candidate, Tier.FAST).status.value
+
+    job = jobs.start("verify", judge)
+    while not (judges and judges[0].begun.wait(0.01)):
+        pass
+    assert jobs.cancel(job)
+    with pytest.raises(ConfigError, match="was cancelled"):
+        job.answer(10)
+    assert jobs.start("verify", judge).answer(10) == "PASSED"
+    jobs.close()
+    warm.close()
+
+
+def test_a_judge_that_falls_silent_is_told_and_the_next_call_has_another(monkeypatch):
+    monkeypatch.setattr(watch, "ASK_S", 0.02)
+    judges = []
+
+    def open_judge():
+        judges.append(Endless() if not judges else FakeVerifier(behaviour=lambda p, t: 1.0))
+        judges[0].answers = False
+        return judges[-1]
+
+    warm = WarmJudge(open_judge)
+    problem, candidate = make_problem(), fake_candidate(point(16))
+    with pytest.raises(JudgeSilent, match="answered nothing for 15 s and was ended"):
+        warm.verify(problem, candidate, Tier.FAST)
+    assert warm.verify(problem, candidate, Tier.FAST).passed
+    warm.close()
+
+
+class Endless(FakeVerifier):
+    """A fake whose verification ends when its judge is ended, and no sooner."""
+
+    def __init__(self):
+        super().__init__()
+        self.answers = True
+        self.begun, self.ended = threading.Event(), threading.Event()
+
+    def verify(self, candidate, tier):
+        self.begun.set()
+        assert self.ended.wait(10)
+        raise WorkerDied("the judge's process ended")
+
+    def is_alive(self, within_s):
+        return self.answers
+
+    def abandon(self):
+        self.ended.set()
 
 
 @dataclass(slots=True, kw_only=True)

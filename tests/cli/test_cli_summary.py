@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -145,3 +146,11 @@ def test_the_effort_says_how_the_budget_went(plan):
     assert "1 candidate in 60 s; the budget is spent\n" in summary.closing(plan, result(verdict()))
     text = summary.closing(plan, result(verdict(), detail="one verification took 60 s"))
     assert "the budget is spent (one verification took 60 s)" in text
+
+
+def test_what_the_assembler_lost_stands_below_its_kernel():
+    lost = "C7511: wgmma.mma_async instructions are serialized"
+    quiet = verdict()
+    told = replace(quiet, resources=(replace(RESOURCES, advice=(lost,)),))
+    assert f"0 bytes spilled, 98304 bytes shared\n            lost: {lost}\n" in verdict_text(told)
+    assert "lost:" not in verdict_text(quiet)

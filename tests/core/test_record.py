@@ -100,3 +100,27 @@ def test_a_candidate_is_its_content():
     pinned = Candidate(language="triton", sources=RECORDS[0].sources, pins={"BLOCK": 64})
     assert same.id == RECORDS[0].id
     assert pinned.id != same.id
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("seed", True, "RunSpec.seed: expected int, got bool"),
+        ("seed", 1.0, "RunSpec.seed: expected int, got float"),
+        ("budget", {"wall_s": "1"}, "RunSpec.budget.wall_s: expected float, got str"),
+        ("budget", {"wall": 1.0}, "unknown fields"),
+        ("budget", [1.0], "RunSpec.budget: expected an object, got list"),
+        ("options", [], "RunSpec.options: expected an object, got list"),
+        ("device", None, "RunSpec.device: expected str, got NoneType"),
+    ],
+)
+def test_what_is_refused_is_refused_at_its_place(field, value, told):
+    with pytest.raises(ValueError, match=told.replace(".", r"\.")):
+        from_json(RunSpec, to_json(RECORDS[3]) | {field: value})
+
+
+def test_whole_numbers_stand_for_floats_and_only_for_them():
+    assert from_json(Budget, {"wall_s": 3}).wall_s == 3.0
+    assert isinstance(from_json(Budget, {"wall_s": 3}).wall_s, float)
+    with pytest.raises(ValueError, match="wall_s"):
+        from_json(Budget, {"wall_s": True})

@@ -16,9 +16,10 @@ from hotloop.dashboard.attempt_record import read_attempt
 from hotloop.dashboard.listing import scan
 from hotloop.dashboard.shelf import Shelf
 from hotloop.dashboard.state import Activity, activity, read_state
-from hotloop.dashboard.tail import TailReader, signature
+from hotloop.dashboard.tail import signature
 from hotloop.dashboard.trouble import PageTrouble
 from hotloop.engine.result import best_attempt, stored_finals
+from hotloop.llm.call_notes import FAILED, INTENT, RESPONSE
 from hotloop.store.reader import RunReader
 
 STEPS = [Status.TIMEOUT, 2.0, None, Status.INCORRECT_NUMERICAL, 1.0]
@@ -78,14 +79,15 @@ def test_calls_are_those_of_the_attempt(tmp_path):
     (call,) = read_attempt(tmp_path / "r", 2).calls
     assert call.prompt.messages[-1].text == "Write a faster kernel."
     assert call.reply.reasoning == "The loads are not coalesced."
-    with TailReader(tmp_path / "r") as reader:
-        assert len(reader.call_notes(2)) == 2
-        assert reader.call_notes(3) == []
+    with RunReader(tmp_path / "r") as reader:
+        kinds = (INTENT, RESPONSE, FAILED)
+        assert [note.kind for note in reader.call_notes(kinds, 2)] == [INTENT, RESPONSE]
+        assert reader.call_notes((RESPONSE,), 3) == []
 
 
 def test_the_connection_cannot_write(tmp_path):
     write_run(tmp_path / "r", [1.0])
-    with TailReader(tmp_path / "r") as reader:
+    with RunReader(tmp_path / "r") as reader:
         connection = reader._connection
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             connection.execute("DELETE FROM spending")

@@ -46,6 +46,20 @@ def later(action, *args):
     return thread
 
 
+def test_a_reply_that_is_a_link_is_refused_in_one_line(folder, tmp_path):
+    model = open_folder(folder)
+    (tmp_path / "secret").write_text("secret")
+    reply = folder / f"{ID}.reply.md"
+    reply.symlink_to(tmp_path / "secret")
+    with pytest.raises(BadReply, match="is a symbolic link; put the reply itself there") as caught:
+        ask(model, TEXT)
+    assert "\n" not in str(caught.value)
+    assert "secret" not in str(caught.value)
+    reply.unlink()
+    write_reply(folder, "x = 1")
+    assert ask(model, TEXT).text == "x = 1"
+
+
 def test_a_reply_that_comes_is_taken(folder):
     model = open_folder(folder)
     thread = later(write_reply, folder, "<think>hm</think>x = 1")

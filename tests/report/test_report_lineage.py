@@ -65,7 +65,9 @@ def test_no_time_without_a_measurement():
     )
     assert (passed.time, passed.speedup) == ("2.00 ms", "not compared")
     assert (failed.time, failed.told) == ("", "fake: a fake failure")
-    assert (pending.time, pending.status, pending.passed) == ("", "no verdict yet", None)
+    assert (pending.time, pending.status, pending.passed) == ("", "never judged", None)
+    open_run = replace(problem(attempt(1)), state="open")
+    assert lineage(open_run, 9).stations[0].status == "no verdict yet"
     on_cpu = replace(attempt(1), objective=7.0)
     (station,) = lineage(replace(problem(on_cpu), device="cpu"), 9).stations
     assert (station.time, station.speedup) == ("7", "")

@@ -59,7 +59,7 @@ def test_the_measure_of_contrast_knows_black_and_white():
 
 
 def test_the_style_sheet_fetches_nothing_and_ends_no_element():
-    for name in ("report.css", "report.js"):
+    for name in ("report.css", "plots.css", "report.js"):
         text = (TEMPLATES / name).read_text(encoding="utf-8")
         assert not re.search(r"url\(|@import|https?:|</", text)
 

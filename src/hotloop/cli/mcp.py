@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from hotloop import api
+from hotloop.agent.final_looks import DEFAULT_LOOKS, FinalLooks
 from hotloop.cli import options, run_text
 from hotloop.errors import ConfigError
 from hotloop.llm.spec import SpecKind, parse_spec
@@ -38,6 +39,12 @@ def mcp(
             "repeatable. [default: none]",
         ),
     ] = None,
+    final_looks: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Final verdicts of a problem: each looks at held-out data."
+        ),
+    ] = DEFAULT_LOOKS,
     idle: Annotated[
         float, typer.Option(metavar="SECONDS", help="Without a call, the judge ends after so long.")
     ] = 600.0,
@@ -47,9 +54,10 @@ def mcp(
         import mcp.server  # noqa: F401  found here, so that everything else works without it
     except ModuleNotFoundError as exc:
         raise ConfigError(_INSTALL) from exc
+    from hotloop.agent.desk import Desk
     from hotloop.agent.jobs import Jobs
     from hotloop.agent.runs import AgentRuns
-    from hotloop.agent.server import Desk, make_server
+    from hotloop.agent.server import make_server
     from hotloop.agent.workspace import Workspace
     from hotloop.warm.judge import WarmJudge, local_judge
 
@@ -58,11 +66,13 @@ def mcp(
     models = _checked(model or ())
     where = find_device(device)
     workspace = Workspace(root, device=where, data=_absolute(data))
+    judge = WarmJudge(local_judge(where, min_isolation or api.DEFAULT_ISOLATION), idle_s=idle)
     desk = Desk(
         workspace=workspace,
-        judge=WarmJudge(local_judge(where, min_isolation or api.DEFAULT_ISOLATION), idle_s=idle),
-        jobs=Jobs(),
+        judge=judge,
+        jobs=Jobs(judge.abandon),
         runs=AgentRuns(workspace),
+        looks=FinalLooks(_state_folder(), workspace.root, limit=final_looks),
         run_table=run_text.run_table,
         find_attempt=run_text.find_attempt,
         models=models,
@@ -72,6 +82,13 @@ def mcp(
             make_server(desk).run("stdio")
         finally:
             desk.close()
+
+
+def _state_folder() -> Path:
+    """Return where what must outlive a server is kept: outside of any workspace."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    home = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
+    return home / "hotloop" / "final-verdicts"
 
 
 def _checked(models: Sequence[str]) -> tuple[str, ...]:

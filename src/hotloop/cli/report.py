@@ -10,6 +10,7 @@ import typer
 
 from hotloop.cli import options
 from hotloop.cli.output import Output
+from hotloop.cli.report_figures import check_folder, write_figures
 from hotloop.cli.report_run import run_page
 from hotloop.cli.report_suite import suite_page
 from hotloop.errors import ConfigError, ForeignRun, InfraError
@@ -31,11 +32,20 @@ def report(
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="The file to write; an earlier one is replaced.")
     ] = DEFAULT_OUT,
+    figures: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Also write each plot as SVG (and PNG) and each table as CSV there."
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Write a suite's figures, plots, kernels and lineages, in one file."""
     _check_out(out)
+    if figures is not None:
+        check_folder(figures)
     page = read_page(folder)
+    written = None if figures is None else write_figures(page, figures)
     size_bytes = _write(out, render(page))
     open_count = sum(not problem.is_over for problem in page.problems)
     record = {
@@ -46,8 +56,12 @@ def report(
         "open": open_count,
         "unreadable": [p.name for p in page.problems if p.status == "UNREADABLE"],
     }
+    if written is not None:
+        record["figures"] = written
     told = f", {open_count} not finished" if open_count else ""
     text = f"{out}: {len(page.problems)} problem(s){told}, {size_bytes / 1e6:.1f} MB"
+    if written is not None:
+        text += f"\n{written.text}"
     Output(as_json=json).result(record, text)
 
 

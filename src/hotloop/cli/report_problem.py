@@ -52,19 +52,18 @@ def read_problem(run: SuiteRun, member: Member, trouble: Trouble | None) -> Read
 def _read(row: RunRow, member: Member, standing: Standing) -> ReadProblem:
     kernel: Candidate | None = None
     kernel_trouble = ""
-    written: list[float] = []
+    first_s = last_s = None
     if row.status != NO_RUN:
         with RunReader(row.run.folder) as reader:
-            written = [event.written_at for event in reader.events()]
+            first_s = reader.first_written_at()
+            last_s = reader.last_event().written_at
             try:
                 kernel = _kernel(reader, row)
             except StoreError as exc:
                 kernel_trouble = str(exc)
     page = _page(row, member, standing.state.value, standing.reason or row.why)
     page = replace(page, kernel=kernel, kernel_trouble=kernel_trouble, spent=_spending(standing))
-    return ReadProblem(
-        row=row, page=page, first_s=min(written, default=None), last_s=max(written, default=None)
-    )
+    return ReadProblem(row=row, page=page, first_s=first_s, last_s=last_s)
 
 
 def _kernel(reader: RunReader, row: RunRow) -> Candidate | None:

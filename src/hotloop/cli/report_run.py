@@ -7,6 +7,7 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
+from hotloop.cli.report_plots import run_plots
 from hotloop.cli.report_problem import read_problem
 from hotloop.cli.report_suite import (
     WRITTEN_BY,
@@ -16,9 +17,10 @@ from hotloop.cli.report_suite import (
     machine_facts,
 )
 from hotloop.core.record import to_json
-from hotloop.errors import StoreError
+from hotloop.errors import HotloopError, StoreError
 from hotloop.report import display
 from hotloop.report.page import Fact, Page
+from hotloop.report.plot import Plot
 from hotloop.store.reader import RunReader
 from hotloop.suite.figures_rows import Column, SuiteRun
 from hotloop.suite.folder import Member
@@ -64,6 +66,13 @@ def run_page(folder: Path) -> Page:
         facts=(*asked, *machine_facts([read])),
         command=shlex.join([*words, "--out", str(folder)]),
         command_note="with the path of the problem, --data and --judge as they were",
-        problems=(replace(read.page, name=spec.problem_name),),
+        problems=(replace(read.page, name=spec.problem_name, plots=_plots(folder)),),
         written_by=WRITTEN_BY,
     )
+
+
+def _plots(folder: Path) -> tuple[Plot, ...]:
+    try:
+        return run_plots(folder)
+    except (HotloopError, ValueError, KeyError, TypeError):
+        return ()  # the page says itself what of the journal cannot be read

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hotloop.cli import wording
@@ -16,6 +16,7 @@ from hotloop.engine import StopReason
 from hotloop.engine.result import best_attempt
 from hotloop.errors import ConfigError
 from hotloop.plan import MODEL
+from hotloop.report.endings import NEVER_JUDGED, is_ended
 from hotloop.store.reader import RunReader
 from hotloop.wiring import stored_audit
 
@@ -23,7 +24,7 @@ from hotloop.wiring import stored_audit
 def run_record(reader: RunReader) -> dict[str, Any]:
     """Return the JSON object of `show RUN --json`."""
     best, final = _best(reader)
-    stop = _last_stop(reader)
+    attempts, stop = reader.attempts(), _last_stop(reader)
     return {
         "folder": str(reader.folder),
         "spec": reader.spec(),
@@ -34,7 +35,8 @@ def run_record(reader: RunReader) -> dict[str, Any]:
         "audit": stored_audit(reader.notes("setup")),
         "best_attempt_id": None if best is None else best.id,
         "final": final,
-        "attempts": reader.attempts(),
+        "never_judged": [] if end_of(reader) is None else _open(attempts),
+        "attempts": attempts,
     }
 
 
@@ -45,9 +47,11 @@ def run_table(reader: RunReader) -> str:
     head = f"{spec.problem_name} on {spec.device}: {len(attempts)} attempts, {spec.generator}, "
     lines = [head + f"{spec.strategy}, seed {spec.seed}, {reader.spent_s():.0f} s spent"]
     actions = wording.has_actions(attempts)
+    ended = end_of(reader)
+    phase = None if ended is None else NEVER_JUDGED
     cells = [
         wording.columns(timed=timed, actions=actions),
-        *(wording.row(a, None, timed=timed, actions=actions) for a in attempts),
+        *(wording.row(a, phase, timed=timed, actions=actions) for a in attempts),
     ]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     lines += ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
@@ -62,6 +66,9 @@ def run_table(reader: RunReader) -> str:
     if spec.generator == MODEL:
         lines += _calls(totals(reader), str(spec.options.get("model")))
     lines += _waiting(_last_stop(reader))
+    never = len(_open(attempts))
+    if ended is not None and never:
+        lines.append(f"{never} attempt(s) {never_judged(ended)}")
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -83,6 +90,24 @@ def _waiting(stop: Mapping[str, Any]) -> list[str]:
         told = wording.plain(str(stop.get("message") or "an answer from outside"), limit=400)
         return [f"waiting: {told}"]
     return [f"waiting for answers from outside: {len(files)}", *(f"  {name}" for name in files)]
+
+
+def _open(attempts: Sequence[Attempt]) -> list[int]:
+    return [attempt.id for attempt in attempts if attempt.verdict is None]
+
+
+def end_of(reader: RunReader) -> str | None:
+    """Return why a run ended for good, None where it goes on or the same command goes on."""
+    last = reader.events_of(("setup", "stopped"), without=("$.info",))[-1:]
+    reason = str(last[0].payload.get("reason")) if last and last[0].kind == "stopped" else None
+    return reason if is_ended(reason) else None
+
+
+def never_judged(reason: str) -> str:
+    """Return what is to be said of attempts that a run left without a verdict when it ended."""
+    if reason == StopReason.CLOSED:
+        return "never judged: the search was closed; the same command without --close goes on"
+    return f"never judged: the search ended ({reason}); a larger budget goes on with them"
 
 
 def _last_stop(reader: RunReader) -> Mapping[str, Any]:

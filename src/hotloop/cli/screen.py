@@ -42,12 +42,17 @@ class Screen(Protocol):
 
 def open_screen(stream: TextIO, environ: Mapping[str, str]) -> Screen:
     """Return the screen that suits the stream."""
-    quiet = any(environ.get(name) for name in ("NO_COLOR", "CI")) or environ.get("TERM") == "dumb"
-    if quiet or not stream.isatty():
+    if is_plain(stream, environ):
         return PlainScreen(stream)
     from hotloop.cli.live import LiveScreen  # rich is only loaded where it is shown
 
     return LiveScreen(stream)
+
+
+def is_plain(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether nothing may be redrawn: no terminal, or one whose user does not want it."""
+    quiet = any(environ.get(name) for name in ("NO_COLOR", "CI")) or environ.get("TERM") == "dumb"
+    return quiet or not stream.isatty()
 
 
 class PlainScreen:

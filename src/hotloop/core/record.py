@@ -17,7 +17,7 @@ import json
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar
@@ -61,7 +61,11 @@ def from_json(cls: type[T], data: JsonValue) -> T:
     Raises:
         ValueError: a field is missing, unknown, or of another type.
     """
-    return typing.cast(T, _convert(cls, data, cls.__name__))
+    try:
+        return typing.cast(T, _converter(typing.cast("Any", cls))(data))
+    except (ValueError, TypeError, KeyError):
+        # The slow way says which field it is.
+        return typing.cast(T, _convert(cls, data, cls.__name__))
 
 
 def dumps(value: Any) -> str:
@@ -72,6 +76,68 @@ def dumps(value: Any) -> str:
 def digest(value: Any) -> str:
     """Return the first 16 hex digits of the sha256 of the canonical JSON text."""
     return hashlib.sha256(dumps(value).encode()).hexdigest()[:16]
+
+
+_Converter = Callable[[Any], Any]
+
+
+@cache
+def _converter(kind: Any) -> _Converter:
+    """Return what converts a value as `_convert` does, made once for each type.
+
+    It raises ValueError, TypeError or KeyError where `_convert` raises ValueError, without saying
+    where. A journal has thousands of records of a few types.
+    """
+    origin = typing.get_origin(kind)
+    if kind is Any:
+        return lambda data: data
+    if origin in (types.UnionType, typing.Union):
+        return _union_converter(typing.get_args(kind))
+    if origin is tuple:
+        item = _converter(typing.get_args(kind)[0])
+        return lambda data: tuple(map(item, _expect(data, (list, tuple))))
+    if origin is not None and issubclass(origin, Mapping):
+        value = _converter(typing.get_args(kind)[1])
+        return lambda data: {str(k): value(v) for k, v in _expect(data, Mapping).items()}
+    if dataclasses.is_dataclass(kind):
+        return _record_converter(kind)
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return kind
+    return lambda data: data if type(data) is kind else _convert_scalar(kind, data, "")
+
+
+def _record_converter(kind: Any) -> _Converter:
+    fields: dict[str, _Converter] = {}
+
+    def convert(data: Any) -> Any:
+        if not fields:  # not before: a record may have a field of its own type
+            fields.update({name: _converter(hint) for name, hint in _hints(kind).items()})
+        return kind(**{k: fields[k](v) for k, v in _expect(data, Mapping).items()})
+
+    return convert
+
+
+def _union_converter(args: tuple[Any, ...]) -> _Converter:
+    others = [_converter(arg) for arg in args if arg is not type(None)]
+    may_be_none = len(others) < len(args)
+
+    def convert(data: Any) -> Any:
+        if data is None and may_be_none:
+            return None
+        for other in others[:-1]:
+            try:
+                return other(data)
+            except (ValueError, TypeError, KeyError):
+                continue
+        return others[-1](data)
+
+    return convert
+
+
+def _expect(data: Any, kind: Any) -> Any:
+    if not isinstance(data, kind):
+        raise ValueError("expected another kind of value")
+    return data
 
 
 @cache

@@ -29,6 +29,7 @@ from hotloop.dashboard.stream import Streams, mark
 from hotloop.dashboard.suite_state import ReadsProblem
 from hotloop.dashboard.trouble import PageTrouble
 from hotloop.report import display
+from hotloop.report.html import PLOT_STYLE, asset
 
 _STATIC = Path(__file__).parent / "static"
 _TYPES = {
@@ -50,6 +51,7 @@ class Dashboard:
         self.site = Site(root, read_problem)
         self.streams = Streams()
         files = {name: (_STATIC / name).read_bytes() for name in _TYPES}
+        files["dashboard.css"] += asset(PLOT_STYLE).encode()
         self._static = {name: (data, _etag(data)) for name, data in files.items()}
         app = Starlette(
             routes=[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,9 @@ from hotloop.core.attempt import Action, Attempt
 from hotloop.core.candidate import Candidate
 from hotloop.core.model import CallKey, Prompt, Reply
 from hotloop.core.record import from_json
-from hotloop.dashboard.tail import TailReader
 from hotloop.errors import StoreError
-from hotloop.llm.call_notes import INTENT, RESPONSE
+from hotloop.llm.call_notes import FAILED, INTENT, RESPONSE
+from hotloop.store.reader import RunReader
 from hotloop.store.rows import StoredEvent
 
 PINS = "pinned values"
@@ -52,7 +52,7 @@ def read_attempt(folder: Path, attempt_id: int) -> AttemptRecord | None:
     Raises:
         ForeignRun, StoreError, ValueError: the journal cannot be read.
     """
-    with TailReader(folder) as reader:
+    with RunReader(folder) as reader:
         record = reader.attempt_record(attempt_id)
         if record is None:
             return None
@@ -66,7 +66,7 @@ def read_attempt(folder: Path, attempt_id: int) -> AttemptRecord | None:
             parent_id=None if parent is None else parent.id,
             parent_files=parent_files,
             trouble=trouble or parent_trouble,
-            calls=_calls(reader.call_notes(attempt_id)),
+            calls=_calls(reader.call_notes((INTENT, RESPONSE, FAILED), attempt_id)),
         )
 
 
@@ -76,18 +76,18 @@ def read_whole(folder: Path, attempt_id: int) -> Attempt | None:
     Raises:
         ForeignRun, StoreError, ValueError: the journal cannot be read.
     """
-    with TailReader(folder) as reader:
+    with RunReader(folder) as reader:
         record = reader.attempt_record(attempt_id)
     return None if record is None else from_json(Attempt, record)
 
 
 def read_files(folder: Path, attempt: Attempt) -> tuple[dict[str, str], str]:
     """Return an attempt's files, and why some are missing."""
-    with TailReader(folder) as reader:
+    with RunReader(folder) as reader:
         return _files(reader, attempt)
 
 
-def _parent(reader: TailReader, attempt: Attempt) -> Attempt | None:
+def _parent(reader: RunReader, attempt: Attempt) -> Attempt | None:
     wanted = sorted((n for n in attempt.parents if n < attempt.id), reverse=True)
     if not attempt.parents and attempt.action == Action.SCHEDULE:
         wanted = [attempt.id - 1]
@@ -98,7 +98,7 @@ def _parent(reader: TailReader, attempt: Attempt) -> Attempt | None:
     return None
 
 
-def _files(reader: TailReader, attempt: Attempt) -> tuple[dict[str, str], str]:
+def _files(reader: RunReader, attempt: Attempt) -> tuple[dict[str, str], str]:
     if attempt.candidate_id is None:
         return {}, ""
     try:
@@ -114,7 +114,7 @@ def _texts(candidate: Candidate) -> dict[str, str]:
     return files | ({PINS: pins} if pins else {})
 
 
-def _calls(notes: list[StoredEvent]) -> tuple[Call, ...]:
+def _calls(notes: Sequence[StoredEvent]) -> tuple[Call, ...]:
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for note in notes:
         key = from_json(CallKey, note.payload["key"])

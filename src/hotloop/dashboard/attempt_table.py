@@ -7,7 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from hotloop.report.lineage import Station
+from hotloop.core.attempt import Attempt
+from hotloop.report.lineage import (
+    Station,
+    action_of,
+    by_descent,
+    station,
+    status_of,
+    told_of,
+    verdict_of,
+    way_to_best,
+)
+from hotloop.report.page import ProblemPage
 
 PER_PAGE = 100
 ORDERS = {"newest": "newest first", "oldest": "oldest first", "tree": "by descent"}
@@ -60,33 +71,48 @@ class AttemptTable:
     actions: Sequence[str]
 
 
-def attempt_table(stations: Sequence[Station], filters: Filters) -> AttemptTable:
+def attempt_table(problem: ProblemPage, filters: Filters) -> AttemptTable:
     """Return the page that the filters ask for; the last one where there are not so many.
 
-    Args:
-        stations: all attempts, by descent.
-        filters: what is asked for.
+    Rows are made for what is shown and no more: a run may have thousands.
     """
-    found = [s for s in stations if _fits(s, filters)]
-    if filters.order != "tree":
-        found.sort(key=lambda s: s.id, reverse=filters.order == "newest")
+    attempts = {attempt.id: attempt for attempt in problem.attempts}
+    statuses = {n: status_of(problem, a) for n, a in attempts.items()}
+    found = [
+        (number, depth)
+        for number, depth in _in_order(attempts, filters.order)
+        if _fits(attempts[number], statuses[number], problem, filters)
+    ]
     pages = max(1, -(-len(found) // PER_PAGE))
     page = min(filters.page, pages)
+    path = way_to_best(attempts, problem.best)
+    shown = found[(page - 1) * PER_PAGE : page * PER_PAGE]
     return AttemptTable(
         filters=filters,
-        rows=found[(page - 1) * PER_PAGE : page * PER_PAGE],
+        rows=[station(problem, attempts[number], depth, path) for number, depth in shown],
         matching=len(found),
-        total=len(stations),
+        total=len(attempts),
         pages=pages,
-        statuses=sorted(Counter(s.status for s in stations).items()),
-        actions=sorted({s.action for s in stations}),
+        statuses=sorted(Counter(statuses.values()).items()),
+        actions=sorted({action_of(attempt) for attempt in attempts.values()}),
     )
 
 
-def _fits(station: Station, filters: Filters) -> bool:
-    if filters.status and station.status != filters.status:
+def _in_order(attempts: Mapping[int, Attempt], order: str) -> Sequence[tuple[int, int]]:
+    """Return the numbers with their depth in the tree, which is 0 in the other orders."""
+    if order == "tree":
+        return by_descent(attempts)
+    return [(number, 0) for number in sorted(attempts, reverse=order == "newest")]
+
+
+def _fits(attempt: Attempt, status: str, problem: ProblemPage, filters: Filters) -> bool:
+    if filters.status and status != filters.status:
         return False
-    if filters.action and station.action != filters.action:
+    if filters.action and action_of(attempt) != filters.action:
         return False
-    words = f"{station.id} {station.action} {station.status} {station.told}".lower()
-    return all(word in words for word in filters.text.lower().split())
+    wanted = filters.text.lower().split()
+    if not wanted:
+        return True
+    told = told_of(attempt, verdict_of(problem, attempt))
+    words = f"{attempt.id} {action_of(attempt)} {status} {told}".lower()
+    return all(word in words for word in wanted)

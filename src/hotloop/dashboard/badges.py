@@ -5,6 +5,7 @@ from __future__ import annotations
 from hotloop.core.verdict import Verdict
 from hotloop.dashboard.state import Activity, RunState, activity
 from hotloop.report import display
+from hotloop.report.endings import open_status
 from hotloop.report.sections import Badge
 
 _ACTIVITIES = {
@@ -33,10 +34,10 @@ def device_badge(state: RunState) -> Badge:
     return Badge(display.one_line(gpu or state.device, limit=60), "plain")
 
 
-def verdict_badge(verdict: Verdict | None) -> Badge:
-    """Return a verdict's status."""
+def verdict_badge(state: RunState, verdict: Verdict | None) -> Badge:
+    """Return a verdict's status, or what stands in its place."""
     if verdict is None:
-        return Badge("no verdict yet", "plain")
+        return Badge(open_status(ended=state.has_ended), "plain")
     return Badge(verdict.status.value, "good" if verdict.passed else "bad")
 
 

@@ -32,7 +32,7 @@ from hotloop.prompts.feedback import failed_case
 from hotloop.report import display
 from hotloop.report.highlight import highlight_within
 from hotloop.report.page import Fact
-from hotloop.report.plots import Plot
+from hotloop.report.plot import Plot
 from hotloop.report.sections import Badge, SourceText
 from hotloop.report.tables import Table
 from hotloop.report.verdict_facts import check_facts, timing_table, verdict_facts
@@ -97,7 +97,7 @@ def attempt_page(site: Site, place: Place, number: int) -> tuple[str, dict[str, 
         "state": state,
         "attempt": attempt,
         "href": f"/run/{place.id}/attempt/",
-        "badges_list": [verdict_badge(final or attempt.verdict), device_badge(state)],
+        "badges_list": [verdict_badge(state, final or attempt.verdict), device_badge(state)],
         "is_best": state.best is not None and state.best.id == number,
         "before": max((n for n in ids if n < number), default=None),
         "after": min((n for n in ids if n > number), default=None),
@@ -148,7 +148,7 @@ def _verdict_part(
         plots = [timing_plot(verdict, state), roofline_plot(verdict, state.info)]
     return VerdictPart(
         title=f"Verdict of the {verdict.tier.value} tier",
-        badge=verdict_badge(verdict),
+        badge=verdict_badge(state, verdict),
         facts=[
             # A fast verdict says that no final one is there; beside one that is not so.
             Fact("Tier", verdict.tier.value) if is_later and fact.label == "Tier" else fact

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hotloop.core.verdict import Verdict
@@ -18,8 +19,8 @@ from hotloop.dashboard.site import Site
 from hotloop.dashboard.state import RunState
 from hotloop.dashboard.trouble import readable
 from hotloop.report import display
+from hotloop.report.endings import NEVER_JUDGED
 from hotloop.report.highlight import highlight_within
-from hotloop.report.lineage import lineage
 from hotloop.report.page import Fact
 from hotloop.report.sections import Limits, section
 
@@ -40,7 +41,8 @@ def run_page(site: Site, place: Place, filters: Filters) -> tuple[str, dict[str,
         with readable(place.folder):
             best = read_whole(place.folder, state.best.id)
     problem = problem_record(state, best)
-    shown = section(problem, Limits(source_bytes=0, attempts=0))
+    # Its own lineage is not shown here: the table and the graph are.
+    shown = section(replace(problem, attempts=()), Limits(source_bytes=0, attempts=0))
     source, cut = highlight_within(display.visible(state.problem.source), "x.py", SOURCE_BYTES)
     curve = curve_of(state, "this run", href)
     return "run.html.jinja", {
@@ -58,7 +60,7 @@ def run_page(site: Site, place: Place, filters: Filters) -> tuple[str, dict[str,
         "progress": progress_plot([state], [curve]),
         "lineage": lineage_plot(state, href),
         "burn_down": burn_down_plot(state),
-        "table": attempt_table(lineage(problem, len(state.attempts)).stations, filters),
+        "table": attempt_table(problem, filters),
         "orders": ORDERS,
         "asked": _asked(state),
         "section": shown,
@@ -73,7 +75,8 @@ def _tiles(state: RunState) -> list[tuple[str, str]]:
     verdicts: list[Verdict | None] = [attempt.verdict for attempt in state.attempts]
     passed = sum(v is not None and v.passed for v in verdicts)
     waiting = sum(v is None for v in verdicts)
-    told = f"{passed} of {len(verdicts)} passed" + (f", {waiting} open" if waiting else "")
+    left = f", {waiting} {NEVER_JUDGED if state.has_ended else 'open'}" if waiting else ""
+    told = f"{passed} of {len(verdicts)} passed{left}"
     spent = state.spending
     tiles = [("best kernel so far", best_words(state)), ("attempts", told)]
     tiles.append(("spent of the budget's clock", display.seconds(spent.time_s)))

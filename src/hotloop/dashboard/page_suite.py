@@ -14,7 +14,8 @@ from hotloop.dashboard.suite_state import SuiteState
 from hotloop.dashboard.trouble import PageTrouble, readable
 from hotloop.report import display, tables
 from hotloop.report.page import CPU, Fact, ProblemPage
-from hotloop.report.plots import AXES, BETTER, Plot, fast_p_plot, solve_rate_plot, speedup_plot
+from hotloop.report.plot import Plot
+from hotloop.report.plots import AXES, BETTER, fast_p_plot, solve_rate_plot, speedup_plot
 from hotloop.report.plots_problems import class_plot, speedups_plot
 from hotloop.report.sections import Badge, Limits, section
 from hotloop.report.tables import Table

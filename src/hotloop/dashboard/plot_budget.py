@@ -11,7 +11,8 @@ from markupsafe import Markup
 from hotloop.core.attempt import FREE_ACTIONS
 from hotloop.dashboard.state import RunState
 from hotloop.report import display, svg
-from hotloop.report.plots import SHORT_S, Key, Plot
+from hotloop.report.plot import Key, Plot
+from hotloop.report.plots import SHORT_S
 
 _BAR_WIDTH, _BAR_HEIGHT = 120.0, 10.0
 SCARCE_FRAC = 0.15

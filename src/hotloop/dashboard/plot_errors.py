@@ -17,7 +17,7 @@ from hotloop.core.verdict import CaseResult, Evidence
 from hotloop.prompts.numerics import NumericEvidence, Region, Sample, number, read_evidence
 from hotloop.prompts.places import axis_names
 from hotloop.report import display, svg
-from hotloop.report.plots import Key, Plot
+from hotloop.report.plot import Key, Plot
 
 _LEFT, _TOP, _SIDE, _LEAST_SIDE, _WIDTH = 96.0, 26.0, 300.0, 56.0, 470.0
 _STRIP, _STRIP_GAP = 12.0, 40.0

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from hotloop.core.attempt import Attempt
-from hotloop.core.verdict import Verdict
 from hotloop.dashboard.state import RunState
-from hotloop.report import display, svg
-from hotloop.report.plots import Key, Plot
+from hotloop.report import svg
+from hotloop.report.endings import open_status
+from hotloop.report.lineage import action_of, way_to_best
+from hotloop.report.plot import Key, Plot
 
 MOST = 240
 """Attempts that are drawn; the best one's ancestors are always among them, then the newest."""
 _COLUMN, _LANE, _LEFT, _TOP, _RADIUS = 22.0, 26.0, 22.0, 20.0, 6.0
+_ARC = 24.0
+"""How far the middle of an arc is drawn aside; its top lies at half of that."""
 _NUMBER_EVERY = 5
 
 
@@ -28,11 +31,11 @@ class Spot:
 
 
 def lineage_plot(state: RunState, href: str) -> Plot:
-    """Return the graph; `href` is where the attempts are, without the number."""
+    """Return the graph; `href` is where the attempts are, without the number; empty: nowhere."""
     title = "Lineage of the attempts"
     if not state.attempts:
         return Plot(title=title, picture=None, note="no attempts yet", is_wide=True)
-    path = ancestors(state.attempts, state.best)
+    path = way_to_best({attempt.id: attempt for attempt in state.attempts}, state.best)
     shown = _chosen(state.attempts, path)
     spots = layout(shown)
     lanes = 1 + max(spot.lane for spot in spots.values())
@@ -48,7 +51,7 @@ def lineage_plot(state: RunState, href: str) -> Plot:
         title=title,
         picture=_drawing(words, (width, height), parts),
         note=f"{note}The heavy line leads to the best kernel so far.",
-        keys=_KEYS,
+        keys=(*_KEYS, Key("even", open_status(ended=state.has_ended), is_mark=True)),
         is_wide=True,
     )
 
@@ -56,7 +59,6 @@ def lineage_plot(state: RunState, href: str) -> Plot:
 _KEYS = (
     Key("win", "passed", is_mark=True),
     Key("failed", "failed", is_mark=True),
-    Key("even", "no verdict yet", is_mark=True),
 )
 
 
@@ -67,19 +69,6 @@ def _drawing(words: str, size: svg.Point, parts: Sequence[Markup]) -> Markup:
         "svg", Markup("").join(parts), class_="natural", role="img", aria_label=words,
         viewBox=f"0 0 {width:g} {height:g}", width=width, height=height,
     )  # fmt: skip
-
-
-def ancestors(attempts: Sequence[Attempt], best: Attempt | None) -> set[int]:
-    """Return the best attempt and all that it comes of."""
-    by_id = {attempt.id: attempt for attempt in attempts}
-    waiting = [] if best is None else [best.id]
-    found: set[int] = set()
-    while waiting:
-        number = waiting.pop()
-        if number in by_id and number not in found:
-            found.add(number)
-            waiting += by_id[number].parents
-    return found
 
 
 def _chosen(attempts: Sequence[Attempt], path: set[int]) -> list[Attempt]:
@@ -131,12 +120,19 @@ def _edge(spots: Mapping[int, Spot], attempt: Attempt, path: set[int]) -> Markup
             continue
         px, py = _place(spots[parent])
         css = "edge path" if attempt.id in path and parent in path else "edge"
-        bend = px + min(_COLUMN, abs(x - px)) / 2
-        curve = f"M{px:.5g} {py:.5g}C{bend:.5g} {py:.5g} {bend:.5g} {y:.5g} {bend + 4:.5g} {y:.5g}"
-        line = f"H{x:.5g}" if py != y else ""
-        shape = f"{curve}{line}" if py != y else f"M{px:.5g} {py:.5g}H{x:.5g}"
-        parts.append(svg.element("path", class_=css, d=shape))
+        parts.append(svg.element("path", class_=css, d=_curve((px, py), (x, y))))
     return Markup("").join(parts)
+
+
+def _curve(start: svg.Point, end: svg.Point) -> str:
+    """Return a line that passes no attempt between: it would seem to come of that one."""
+    (px, py), (x, y) = start, end
+    if py == y and abs(x - px) <= _COLUMN:
+        return f"M{px:.5g} {py:.5g}H{x:.5g}"
+    middle = (px + x) / 2
+    if py == y:
+        return f"M{px:.5g} {py:.5g}Q{middle:.5g} {y - _ARC:.5g} {x:.5g} {y:.5g}"
+    return f"M{px:.5g} {py:.5g}C{middle:.5g} {py:.5g} {middle:.5g} {y:.5g} {x:.5g} {y:.5g}"
 
 
 def _node(spot: Spot, attempt: Attempt, state: RunState, href: str) -> Markup:
@@ -144,7 +140,8 @@ def _node(spot: Spot, attempt: Attempt, state: RunState, href: str) -> Markup:
     final = state.finals.get(attempt.candidate_id or "")
     verdict = final or attempt.verdict
     is_best = state.best is not None and attempt.id == state.best.id
-    words = svg.element("title", _words(attempt, verdict, is_best))
+    status = open_status(ended=state.has_ended) if verdict is None else verdict.status.value
+    words = svg.element("title", _words(attempt, status, is_best))
     if verdict is not None and not verdict.passed:
         shape = svg.element("path", d=f"M{x - 4:.5g} {y - 4:.5g}l8 8m0 -8l-8 8")
         back = svg.element("circle", class_="back", cx=x, cy=y, r=_RADIUS)
@@ -155,14 +152,15 @@ def _node(spot: Spot, attempt: Attempt, state: RunState, href: str) -> Markup:
         inside.insert(1, svg.element("circle", class_="ring", cx=x, cy=y, r=_RADIUS + 4))
     css = "even" if verdict is None else "win" if verdict.passed else "failed"
     mark = svg.element("g", *inside, class_=f"mark {css}")
+    if not href:
+        return mark
     # For the mouse alone: with the keyboard, the table is the way there.
     return svg.element("a", mark, href=f"{href}{attempt.id}", tabindex="-1")
 
 
-def _words(attempt: Attempt, verdict: Verdict | None, is_best: bool) -> str:
-    status = "no verdict yet" if verdict is None else verdict.status.value
+def _words(attempt: Attempt, status: str, is_best: bool) -> str:
     best = ", the best so far" if is_best else ""
-    return f"attempt {attempt.id}, {display.one_line(attempt.action, limit=24)}: {status}{best}"
+    return f"attempt {attempt.id}, {action_of(attempt)}: {status}{best}"
 
 
 def _numbers(attempts: Sequence[Attempt], spots: Mapping[int, Spot], height: float) -> list[Markup]:

@@ -16,7 +16,8 @@ from hotloop.core.attempt import Attempt
 from hotloop.dashboard.state import RunState
 from hotloop.report import display, svg
 from hotloop.report.metrics import speedup_over
-from hotloop.report.plots import SHORT_S, Key, Plot
+from hotloop.report.plot import Key, Plot
+from hotloop.report.plots import SHORT_S
 
 LOG_FROM = 12.0
 """Values that are further apart than this are drawn on a log axis."""
@@ -37,7 +38,7 @@ class Curve:
     final: tuple[float, float, float] | None = None
     """Ratio of the final tier and its 95 % interval, over the same baseline."""
     href: str = ""
-    """Where its attempts are, without the number."""
+    """Where its attempts are, without the number; empty: nowhere."""
 
 
 def curve_of(state: RunState, label: str, href: str) -> Curve:
@@ -180,8 +181,9 @@ def _drawn(frame: svg.Frame, curve: Curve, css: str, *, is_ratio: bool) -> list[
         x, y = frame.place((at, value))
         words = f"{curve.label}, attempt {number}: {value:.3g}{'x' if is_ratio else ''}"
         mark = svg.element("circle", svg.element("title", words), cx=x, cy=y, r=4.0)
-        link = svg.element("a", mark, href=f"{curve.href}{number}", tabindex="-1")
-        parts.append(svg.element("g", link, class_=f"step {css}"))
+        if curve.href:
+            mark = svg.element("a", mark, href=f"{curve.href}{number}", tabindex="-1")
+        parts.append(svg.element("g", mark, class_=f"step {css}"))
     if curve.failed:
         y = frame.y.start - 7
         marks = "".join(f"M{frame.x(at) - 2.5:.5g} {y - 2.5:.5g}l5 5m0 -5l-5 5" for at in

@@ -16,7 +16,7 @@ from hotloop.core.problem import ProblemInfo
 from hotloop.core.units import gbps, tflops
 from hotloop.core.verdict import Performance, Verdict
 from hotloop.report import display, svg
-from hotloop.report.plots import Key, Plot
+from hotloop.report.plot import Key, Plot
 
 _WIDTH, _HEIGHT = 460.0, 320.0
 _BEYOND = 8.0

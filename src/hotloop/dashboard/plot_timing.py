@@ -14,7 +14,7 @@ from hotloop.core.units import format_ms
 from hotloop.core.verdict import Performance, Verdict
 from hotloop.dashboard.state import RunState
 from hotloop.report import display, svg
-from hotloop.report.plots import Plot
+from hotloop.report.plot import Plot
 
 _WIDTH, _LEFT, _ROW, _TOP = 480.0, 120.0, 30.0, 12.0
 LOG_FROM = 8.0

@@ -43,6 +43,7 @@ def problem_record(state: RunState, best: Attempt | None = None) -> ProblemPage:
             usd=spent.usd,
         ),
         show_command=shlex.join(["hotloop", "show", str(state.folder)]),
+        search_ended=state.has_ended,
     )
 
 

@@ -27,9 +27,8 @@ from hotloop.report import tables as report_tables
 
 _HERE = Path(__file__).parent
 _REPORT = _HERE.parent / "report" / "templates"
-_PAGES = tuple(
-    f"{page}.html.jinja" for page in ("list", "run", "attempt", "compare", "suite", "trouble")
-)
+_SHARED = "report_parts.html.jinja"
+"""What pages take from the report."""
 LISTED_FOR_S = 1.0
 """A listing is made anew after so long."""
 
@@ -43,7 +42,8 @@ class Site:
         self.runs: Shelf[RunState] = Shelf(read_state)
         self.suites: Shelf[SuiteState] = Shelf(suite_reader(read_problem), suite_signature)
         self._templates = _environment()
-        for name in _PAGES:  # compiled now, so that nobody's first page waits for it
+        # Compiled now, so that nobody's first page waits for it.
+        for name in (_SHARED, *(path.name for path in (_HERE / "templates").glob("*.jinja"))):
             self._templates.get_template(name)
         self._mutex = threading.Lock()
         self._listing: tuple[float, Listing] | None = None

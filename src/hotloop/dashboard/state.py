@@ -22,10 +22,11 @@ from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Store
 from hotloop.core.record import from_json
 from hotloop.core.verdict import Evidence, Performance, Stage, Status, Tier, Verdict
-from hotloop.dashboard.tail import TailReader
 from hotloop.engine.costs import CallCosts
 from hotloop.engine.result import best_attempt
+from hotloop.report.endings import is_ended
 from hotloop.store.lock import LOCK_FILE
+from hotloop.store.reader import RunReader
 from hotloop.store.rows import StoredEvent
 
 KINDS = (
@@ -33,6 +34,12 @@ KINDS = (
     "stopped",
 )  # fmt: skip
 """Events that the pages show; prompts and replies are read where they are shown."""
+_BULK = (
+    "$.attempt.declared", "$.attempt.notes", "$.attempt.verdict.correctness",
+    "$.attempt.verdict.resources", "$.attempt.verdict.environment",
+    "$.attempt.verdict.evidence.details",
+)  # fmt: skip
+"""What makes records long and is shown on the page of one attempt only."""
 SILENT_S = 180.0
 """A run on another host that wrote nothing for so long is called silent."""
 LEAST_WARNINGS = 5
@@ -100,6 +107,11 @@ class RunState:
         return self.device != "cpu"
 
     @property
+    def has_ended(self) -> bool:
+        """Whether it ended for good: what has no verdict gets none."""
+        return self.stop is not None and is_ended(self.stop.get("reason"))
+
+    @property
     def final(self) -> Verdict | None:
         """The final verdict of the best attempt."""
         return None if self.best is None else self.finals.get(self.best.candidate_id or "")
@@ -113,13 +125,14 @@ def read_state(folder: Path, former: RunState | None = None) -> RunState:
         StoreError: it cannot be read.
         ValueError: its records have another shape.
     """
-    with TailReader(folder) as reader:
+    with RunReader(folder) as reader:
         last = reader.last_event()
         if former is not None and last.seq < former.last_seq:
             former = None  # another run lies in the folder now
         after = 0 if former is None else former.last_seq
         # What comes in meanwhile is read next time: nothing is taken twice.
-        events = [e for e in reader.new_events(KINDS, after) if e.seq <= last.seq]
+        found = reader.events_of(KINDS, after=after, without=_BULK)
+        events = [event for event in found if event.seq <= last.seq]
         notes = _by_kind(events)
         attempts = _attempts(events, former)
         finals = {} if former is None else dict(former.finals)
@@ -226,7 +239,7 @@ def _stop(
 
 
 def _spending(
-    reader: TailReader,
+    reader: RunReader,
     notes: Mapping[str, Sequence[Mapping[str, Any]]],
     attempts: Sequence[Attempt],
     former: RunState | None,

@@ -7,6 +7,7 @@ and a reply that is already there counts when the same run goes on.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -26,6 +27,9 @@ from hotloop.llm.thinking import split_thinking
 
 POLL_S = 0.2
 MAX_REPLY_BYTES = 4_000_000
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW
+"""Whoever answers may be confined to the folder: a link in it leads to files that they cannot read,
+and a reply is shown to the model again."""
 WHO_FILE = "model.txt"
 """One line, if it is there: who answers in this folder. Kept with each reply."""
 
@@ -89,7 +93,7 @@ class DirectoryModel:
             DeadlinePassed: none came in time.
             EndpointDown: the folder has vanished or cannot be used any more.
             Cancelled: the call was given up.
-            BadReply: the reply is not UTF-8 text.
+            BadReply: the reply is not UTF-8 text, or is a link.
             ReplyTooLong: it is larger than the cap.
         """
         started = time.monotonic()
@@ -128,13 +132,18 @@ class DirectoryModel:
 
     def _read(self, path: Path) -> str | None:
         try:
-            with open(path, "rb") as file:
+            with open(os.open(path, _PLAIN), "rb") as file:
                 data = file.read(MAX_REPLY_BYTES + 1)
         except FileNotFoundError:
             if not self._folder.is_dir():
                 raise self._vanished() from None
             return None
         except OSError as exc:
+            if exc.errno == errno.ELOOP:
+                raise BadReply(
+                    f"{self.name}: expected {path.name} to be a file, it is a symbolic link; put "
+                    "the reply itself there"
+                ) from None
             raise EndpointDown(f"{self.name}: {path.name} cannot be read: {exc.strerror}") from None
         if len(data) > MAX_REPLY_BYTES:
             raise ReplyTooLong(

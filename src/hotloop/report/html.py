@@ -22,12 +22,15 @@ from markupsafe import Markup
 from hotloop.report import display, tables
 from hotloop.report.lineage import failures_by_class
 from hotloop.report.page import Page, ProblemPage
-from hotloop.report.plots import AXES, BETTER, Plot, fast_p_plot, solve_rate_plot, speedup_plot
+from hotloop.report.plot import Plot
+from hotloop.report.plots import AXES, BETTER, fast_p_plot, solve_rate_plot, speedup_plot
 from hotloop.report.plots_problems import class_plot, speedups_plot
 from hotloop.report.sections import Limits, section
 from hotloop.report.tables import Table
 
 _TEMPLATES = Path(__file__).parent / "templates"
+PLOT_STYLE = "plots.css"
+"""How pictures are drawn, here and in the dashboard."""
 SOURCE_BYTES, LEAST_SOURCE, MOST_SOURCE = 2_400_000, 3_000, 40_000
 """HTML of all sources together, and of one problem's at least and at most."""
 LINEAGE_ROWS, LEAST_ROWS, MOST_ROWS = 3_000, 8, 200
@@ -50,13 +53,13 @@ class Column:
 def render(page: Page) -> str:
     """Return the whole page as HTML."""
     limits = _limits(len(page.problems))
-    style, script = _asset("report.css"), _asset("report.js")
+    style, script = asset("report.css") + asset(PLOT_STYLE), asset("report.js")
     return _template().render(
         page=page,
         policy=_policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        columns=[_column(page, name) for name in page.figures.get("columns", {})],
+        columns=columns_of(page),
         precision=tables.precision_tables(page.figures.get("precision", ())),
         definitions=page.figures.get("definitions", {}),
         sections=[section(problem, limits) for problem in page.problems],
@@ -87,7 +90,8 @@ def _template() -> jinja2.Template:
     return environment.get_template("report.html.jinja")
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file of the page's own."""
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 
@@ -111,6 +115,11 @@ def _choices(problems: Sequence[ProblemPage]) -> dict[str, list[str]]:
         "level": sorted({p.level for p in problems}),
         "class": sorted({p.operator_class for p in problems}),
     }
+
+
+def columns_of(page: Page) -> list[Column]:
+    """Return the figures of each column."""
+    return [_column(page, name) for name in page.figures.get("columns", {})]
 
 
 def _column(page: Page, name: str) -> Column:

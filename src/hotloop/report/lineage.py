@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from hotloop.core.attempt import Attempt
@@ -55,18 +55,18 @@ def lineage(problem: ProblemPage, limit: int) -> Lineage:
         limit: rows at most; those that lead to the best attempt are always among them.
     """
     attempts = {attempt.id: attempt for attempt in problem.attempts}
-    path = _path(attempts, problem.best)
-    order = _depth_first(attempts)
+    path = way_to_best(attempts, problem.best)
+    order = by_descent(attempts)
     kept = order
     if len(order) > limit:
         others = [item for item in order if item[0] not in path][: max(0, limit - len(path))]
         shown = path | {attempt_id for attempt_id, _ in others}
         kept = [item for item in order if item[0] in shown]
-    stations = tuple(_station(attempts[n], depth, problem, path) for n, depth in kept)
+    stations = tuple(station(problem, attempts[n], depth, path) for n, depth in kept)
     return Lineage(stations=stations, left_out=len(order) - len(kept))
 
 
-def _path(attempts: Mapping[int, Attempt], best: Attempt | None) -> set[int]:
+def way_to_best(attempts: Mapping[int, Attempt], best: Attempt | None) -> set[int]:
     """Return the best attempt and all that it comes of."""
     found: set[int] = set()
     open_ids = [] if best is None else [best.id]
@@ -78,8 +78,8 @@ def _path(attempts: Mapping[int, Attempt], best: Attempt | None) -> set[int]:
     return found
 
 
-def _depth_first(attempts: Mapping[int, Attempt]) -> list[tuple[int, int]]:
-    """Return each attempt once, with its depth; those of a circle stand at the top."""
+def by_descent(attempts: Mapping[int, Attempt]) -> list[tuple[int, int]]:
+    """Return each attempt once, depth first, with its depth; those of a circle at the top."""
     children: dict[int | None, list[int]] = {}
     for attempt_id, attempt in sorted(attempts.items()):
         parent = next((p for p in attempt.parents if p in attempts), None)
@@ -98,22 +98,33 @@ def _depth_first(attempts: Mapping[int, Attempt]) -> list[tuple[int, int]]:
     return order
 
 
-def _station(attempt: Attempt, depth: int, problem: ProblemPage, path: set[int]) -> Station:
-    final = problem.finals.get(attempt.candidate_id or "")
-    verdict = final or attempt.verdict
+def verdict_of(problem: ProblemPage, attempt: Attempt) -> Verdict | None:
+    """Return an attempt's verdict: the final tier's where there is one."""
+    return problem.finals.get(attempt.candidate_id or "") or attempt.verdict
+
+
+def status_of(problem: ProblemPage, attempt: Attempt) -> str:
+    """Return an attempt's status, also where it has no verdict."""
+    verdict = verdict_of(problem, attempt)
+    return problem.open_status if verdict is None else verdict.status.value
+
+
+def station(problem: ProblemPage, attempt: Attempt, depth: int, path: Set[int]) -> Station:
+    """Return one attempt as a row; `path` is the way to the best."""
+    verdict = verdict_of(problem, attempt)
     time, speedup = _measured(attempt, verdict, problem.device)
     return Station(
         indent="" if not depth else "\u00a0\u00a0" * (min(depth, DEEPEST) - 1) + "└ ",
         id=attempt.id,
-        action=display.one_line(attempt.action, limit=24),
+        action=action_of(attempt),
         parents=", ".join(map(str, attempt.parents)),
-        status="no verdict yet" if verdict is None else verdict.status.value,
+        status=status_of(problem, attempt),
         passed=None if verdict is None else verdict.passed,
         tier="" if verdict is None else verdict.tier.value,
         time=time,
         speedup=speedup,
         after="" if attempt.finished_s is None else display.seconds(attempt.finished_s),
-        told=_told(attempt, verdict),
+        told=told_of(attempt, verdict),
         is_best=problem.best is not None and attempt.id == problem.best.id,
         leads_to_best=attempt.id in path,
     )
@@ -131,7 +142,13 @@ def _measured(attempt: Attempt, verdict: Verdict | None, device: str) -> tuple[s
     return display.ms(performance.latency_ms), display.least_speedup(performance)
 
 
-def _told(attempt: Attempt, verdict: Verdict | None) -> str:
+def action_of(attempt: Attempt) -> str:
+    """Return the word for what an attempt is."""
+    return display.one_line(attempt.action, limit=24)
+
+
+def told_of(attempt: Attempt, verdict: Verdict | None) -> str:
+    """Return why an attempt failed, or what it was to change."""
     if verdict is not None and verdict.evidence is not None:
         told = f"{verdict.evidence.kind}: {verdict.evidence.message}"
         return display.one_line(told, limit=TOLD_CHARACTERS)

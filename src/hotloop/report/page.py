@@ -10,7 +10,9 @@ from hotloop.core.attempt import Attempt
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import ProblemInfo
 from hotloop.core.verdict import Verdict
+from hotloop.report.endings import open_status
 from hotloop.report.metrics import Speedup
+from hotloop.report.plot import Plot
 
 CPU = "cpu"
 
@@ -85,6 +87,10 @@ class ProblemPage:
     """By baseline; empty on `cpu`."""
     show_command: str = ""
     """The command line that looks closer."""
+    plots: tuple[Plot, ...] = ()
+    """Pictures of its run; none in a suite's report, which has too many runs for them."""
+    search_ended: bool = False
+    """Whether its run has ended for good, where `state` does not say it."""
 
     @property
     def final(self) -> Verdict | None:
@@ -100,6 +106,11 @@ class ProblemPage:
     def is_over(self) -> bool:
         """Whether its run has nothing left to do."""
         return self.state in ("done", "skipped")
+
+    @property
+    def open_status(self) -> str:
+        """What an attempt without a verdict is."""
+        return open_status(ended=self.is_over or self.search_ended)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-from markupsafe import Markup
 
 from hotloop.report import svg
 from hotloop.report.page import Beside, ProblemPage
+from hotloop.report.plot import Key, Plot
 
 BASELINE_NAMES = {
     "eager": "eager",
@@ -27,28 +25,6 @@ _FAST_P_LINES = {BETTER: "s3 broad", "eager": "s1", "compile": "s2"}
 """Class of each baseline's line, as drawn: the broad one often lies under another."""
 SERIES = 4
 """Colours of lines that the style sheet has."""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One entry of a legend."""
-
-    css: str
-    label: str
-    is_mark: bool = False
-    """A mark instead of a line."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plot:
-    """A picture with its words."""
-
-    title: str
-    picture: Markup | None
-    """None where nothing was measured: the note says why."""
-    note: str = ""
-    keys: tuple[Key, ...] = ()
-    is_wide: bool = False
 
 
 def fast_p_plot(title: str, problems: Sequence[ProblemPage]) -> Plot:

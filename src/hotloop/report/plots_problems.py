@@ -11,7 +11,8 @@ from markupsafe import Markup
 from hotloop.report import display, svg
 from hotloop.report.metrics import WIN_OVER, Speedup
 from hotloop.report.page import ProblemPage
-from hotloop.report.plots import BASELINE_NAMES, Key, Plot
+from hotloop.report.plot import Key, Plot
+from hotloop.report.plots import BASELINE_NAMES
 from hotloop.report.tables import is_judged
 
 _WIDTH, _HEIGHT, _LEFT = 900.0, 300.0, 58.0

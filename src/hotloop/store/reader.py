@@ -16,7 +16,7 @@ from hotloop.core.attempt import Attempt, RunSpec
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
 from hotloop.errors import ForeignRun, StoreError
-from hotloop.store import rows
+from hotloop.store import excerpts, rows
 from hotloop.store.blobs import read_candidate
 from hotloop.store.failure import store_errors
 from hotloop.store.migrations import check_version
@@ -35,6 +35,7 @@ class RunReader:
             StoreError: it cannot be read.
         """
         self.folder = folder
+        self._attempts: tuple[int, tuple[Attempt, ...]] | None = None
         path = folder / JOURNAL_FILE
         if not path.is_file():
             raise ForeignRun(f"{folder} holds no hotloop run; give the --out of an earlier one")
@@ -71,9 +72,12 @@ class RunReader:
         return problem
 
     def attempts(self) -> Sequence[Attempt]:
-        """Return all attempts in order of id."""
+        """Return all attempts in order of id; kept until the journal grows."""
         with store_errors(self.folder):
-            return rows.read_attempts(self._connection)
+            last = excerpts.read_last_event(self._connection).seq
+            if self._attempts is None or self._attempts[0] != last:
+                self._attempts = last, tuple(rows.read_attempts(self._connection))
+            return self._attempts[1]
 
     def notes(self, kind: str) -> Sequence[Mapping[str, Any]]:
         """Return the payloads of all notes of one kind, oldest first."""
@@ -84,6 +88,39 @@ class RunReader:
         """Return the journal's events whose number is over `after`."""
         with store_errors(self.folder):
             return rows.read_events(self._connection, after)
+
+    def last_event(self) -> excerpts.LastEvent:
+        """Return the newest event; a run that has begun has one."""
+        with store_errors(self.folder):
+            return excerpts.read_last_event(self._connection)
+
+    def first_written_at(self) -> float:
+        """Return when the first event was written, seconds since the epoch."""
+        with store_errors(self.folder):
+            return excerpts.read_first_written_at(self._connection)
+
+    def events_of(
+        self, kinds: Sequence[str], *, after: int = 0, without: Sequence[str] = ()
+    ) -> Sequence[rows.StoredEvent]:
+        """Return the events of these kinds whose number is over `after`, in order.
+
+        Args:
+            kinds: kinds of events.
+            after: number of the last event that is known.
+            without: JSON paths (`$.a.b`) that are left out of each payload.
+        """
+        with store_errors(self.folder):
+            return excerpts.read_events_of(self._connection, kinds, after, without)
+
+    def attempt_record(self, attempt_id: int) -> dict[str, Any] | None:
+        """Return one attempt as JSON values; None where there is none."""
+        with store_errors(self.folder):
+            return excerpts.read_attempt_record(self._connection, attempt_id)
+
+    def call_notes(self, kinds: Sequence[str], attempt_id: int) -> Sequence[rows.StoredEvent]:
+        """Return the notes of some kinds on one attempt's model calls, in order."""
+        with store_errors(self.folder):
+            return excerpts.read_call_notes(self._connection, kinds, attempt_id)
 
     def spent_s(self) -> float:
         """Return the wall clock that all sessions of this run have spent."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 import hotloop
 from hotloop.core.candidate import Candidate
@@ -19,12 +21,20 @@ from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.record import from_json, to_json
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.errors import WorkerDied
+from hotloop.sandbox.processes import kill_tree
 from hotloop.verify.local import KEPT_VARIABLES
 from hotloop.warm import wire
+from hotloop.warm.watch import JudgeSilent
 
 IDLE_S = 300.0
 START_S = 60.0
+LOCK_S = START_S + 10.0
+SILENT_S = 10.0
+"""A server that gives no sign of life for so long is stopped or hangs; it gives one a second."""
+KILL_S = 5.0
 POLL_S = 0.05
+_CREDENTIALS = struct.Struct("3i")
+"""pid, uid, gid: see SO_PEERCRED in unix(7)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,27 +66,62 @@ def verify_warm(
 
     Raises:
         ProblemError: the reference is broken.
+        JudgeSilent: it does not answer, or fell silent; the candidate was not judged.
         InfraError: the machine is at fault; the candidate was not judged.
     """
     path = wire.socket_path(device, min_isolation, sys.executable, *_hotloop(), *_surroundings())
     words = ["--device", device, "--min-isolation", min_isolation, "--idle", f"{idle_s:g}"]
     with _connected(path, words) as connection:
-        wire.send(
-            connection,
-            {
-                "problem": to_json(request.problem),
-                "candidate": to_json(request.candidate),
-                "tier": request.tier.value,
-                "short": request.short,
-            },
-        )
-        reply = wire.receive(connection)
-        if "info" in reply:
-            loaded(from_json(ProblemInfo, reply["info"]))
-            reply = wire.receive(connection)
+        try:
+            reply = _asked(connection, request, loaded)
+        except TimeoutError:
+            raise _ended(connection, path) from None
+    if wire.SILENT in reply:
+        raise JudgeSilent(f"the warm judge fell silent: {reply[wire.SILENT]}")
     if "error" in reply:
         wire.raise_error(reply)
     return from_json(Verdict, reply["verdict"])
+
+
+def _asked(
+    connection: socket.socket, request: Request, loaded: Callable[[ProblemInfo], None]
+) -> dict[str, Any]:
+    """Ask, and return the last answer.
+
+    Raises:
+        TimeoutError: not even a sign of life came.
+        WorkerDied: the other side is gone.
+    """
+    record = {
+        "problem": to_json(request.problem),
+        "candidate": to_json(request.candidate),
+        "tier": request.tier.value,
+        "short": request.short,
+    }
+    try:
+        wire.send(connection, record)
+    except TimeoutError:
+        raise
+    except OSError as exc:
+        raise WorkerDied(f"the warm judge is gone ({exc}); give the command again") from exc
+    while True:
+        reply: dict[str, Any] = wire.receive(connection)
+        if "info" in reply:
+            loaded(from_json(ProblemInfo, reply["info"]))
+        elif wire.ALIVE not in reply:
+            return reply
+
+
+def _ended(connection: socket.socket, path: Path) -> JudgeSilent:
+    """End a server that does not answer, so that the next call need not find that out again."""
+    told = "the warm judge is there and does not answer"
+    data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, _ = _CREDENTIALS.unpack(data)
+    path.unlink(missing_ok=True)
+    is_ours = uid == os.getuid() and pid not in (0, os.getpid())
+    if is_ours and kill_tree(pid, KILL_S):
+        return JudgeSilent(f"{told}; it was ended (pid {pid})")
+    return JudgeSilent(f"{told}; end it by hand (pid {pid})")
 
 
 def _hotloop() -> tuple[str, str]:
@@ -94,7 +139,7 @@ def _surroundings() -> list[str]:
 @contextmanager
 def _connected(path: Path, words: list[str]) -> Iterator[socket.socket]:
     with open(path.with_suffix(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two commands at once start one judge
+        _take(lock)  # two commands at once start one judge
         connection = _connect(path)
         if connection is None:
             connection = _started(path, words)
@@ -102,11 +147,39 @@ def _connected(path: Path, words: list[str]) -> Iterator[socket.socket]:
         yield connection
 
 
+def _take(lock: IO[str]) -> None:
+    """Wait for the lock for as long as another command may need to start a judge."""
+    deadline_s = time.monotonic() + LOCK_S
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline_s:
+                raise JudgeSilent(
+                    "another command has been starting a warm judge for too long"
+                ) from None
+            time.sleep(POLL_S)
+
+
 def _connect(path: Path) -> socket.socket | None:
+    """Return a connection to a server that said that it is there; None where there is none.
+
+    Raises:
+        JudgeSilent: there is one and it says nothing; it was ended.
+    """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(SILENT_S)
     try:
         connection.connect(str(path))
-    except OSError:  # nobody is there, or only the socket of one that was killed
+        wire.receive(connection)
+    except BlockingIOError:  # others wait already, as many as may: nobody lets them in
+        connection.close()
+        path.unlink(missing_ok=True)
+        raise JudgeSilent("the warm judge is there and takes no more calls") from None
+    except TimeoutError:
+        with connection:
+            raise _ended(connection, path) from None
+    except (OSError, WorkerDied):  # nobody, or the socket of one that was killed, or it just ended
         connection.close()
         return None
     return connection

@@ -10,8 +10,9 @@ from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Verifier
 from hotloop.core.verdict import Tier, Verdict
-from hotloop.errors import HotloopError
+from hotloop.errors import HotloopError, InfraError
 from hotloop.verify import LocalVerifier
+from hotloop.warm.watch import SILENT_S, JudgeSilent, Watch, Watched
 
 T = TypeVar("T")
 
@@ -59,16 +60,30 @@ class WarmJudge:
 
         Raises:
             ProblemError: the reference is broken.
+            JudgeSilent: the judge did not answer any more; the next call starts another.
             InfraError: the machine is at fault; the next call starts another judge.
         """
 
         def judge() -> Verdict:
             self._load(problem)
             assert self._judge is not None, "loading opened it"
-            return self._judge.verify(candidate, tier)
+            with Watch(self._judge) as watch:
+                try:
+                    return self._judge.verify(candidate, tier)
+                except InfraError as error:
+                    if not watch.gave_up:
+                        raise
+                    told = f"the judge answered nothing for {SILENT_S:.0f} s and was ended"
+                    raise JudgeSilent(told) from error
 
         with self._lock:
             return self._using(judge)
+
+    def abandon(self) -> None:
+        """End the judge under whoever uses it, from any thread; the next call opens another."""
+        judge = self._judge
+        if isinstance(judge, Watched):
+            judge.abandon()
 
     def close(self) -> None:
         """End the judge, if there is one. Idempotent."""

@@ -1,7 +1,7 @@
 """`python -m hotloop.warm.server`: one judge that serves the commands of one user, one at a time.
 
 It listens on a socket in a folder that only its user can enter, and ends when nobody has called for
-`--idle` seconds.
+`--idle` seconds. Whoever waits for an answer hears once a second that it is there (`line.py`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import os
 import signal
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,8 @@ from hotloop.errors import HotloopError, InfraError, WorkerDied
 from hotloop.verify import LocalVerifier
 from hotloop.warm import wire
 from hotloop.warm.judge import WarmJudge
-
-PATIENCE_S = 30.0
-"""A client that connects and says nothing for so long is hung up on."""
+from hotloop.warm.line import Line
+from hotloop.warm.watch import JudgeSilent
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -58,6 +59,78 @@ class _Seat:
         return self.judge
 
 
+class _Visits:
+    """Whoever is being answered, one at a time; each in a thread, so that all hear from us."""
+
+    def __init__(self, open_judge: Callable[[], Any], idle_s: float) -> None:
+        self._seat = _Seat(open_judge)
+        self._judge = WarmJudge(self._seat, idle_s=2 * idle_s)  # the listener is the clock
+        self._idle_s = idle_s
+        self._turn = threading.Lock()
+        self._count = threading.Lock()
+        self._open = 0
+        self._quiet_since_s = time.monotonic()
+
+    def left_s(self) -> float:
+        """Return for how many seconds nobody more needs to call until it is over."""
+        with self._count:
+            if self._open:
+                return self._idle_s
+            return self._quiet_since_s + self._idle_s - time.monotonic()
+
+    def begin(self, connection: socket.socket) -> None:
+        """Answer a connection, and close it."""
+        with self._count:
+            self._open += 1
+        threading.Thread(target=self._visit, args=(connection,), daemon=True).start()
+
+    def close(self) -> None:
+        """End the judge, also under one who waits for it."""
+        if self._open:
+            self._judge.abandon()
+        self._judge.close()
+
+    def _visit(self, connection: socket.socket) -> None:
+        try:
+            with Line(connection) as line:
+                self._answer(line)
+        finally:
+            with self._count:
+                self._open -= 1
+                self._quiet_since_s = time.monotonic()
+
+    def _answer(self, line: Line) -> None:
+        try:
+            request = line.receive()
+            problem = from_json(Problem, request["problem"])
+            candidate = from_json(Candidate, request["candidate"])
+            tier = Tier(request["tier"])
+            is_short = bool(request["short"])
+        except (WorkerDied, KeyError, TypeError, ValueError):
+            return  # no command of ours says that
+        with self._turn:
+            if line.is_gone:
+                return
+            line.send(self._reply(line, problem, (candidate, tier, is_short)))
+
+    def _reply(
+        self, line: Line, problem: Problem, asked: tuple[Candidate, Tier, bool]
+    ) -> dict[str, Any]:
+        candidate, tier, is_short = asked
+        try:
+            info = self._judge.load(problem)
+            self._seat.judge.short_final = is_short
+            if not line.send({"info": to_json(info)}):
+                return {}
+            return {"verdict": to_json(self._judge.verify(problem, candidate, tier))}
+        except JudgeSilent as silent:
+            return {wire.SILENT: str(silent)}
+        except HotloopError as error:
+            return dict(wire.error_record(error))
+        except OSError as error:  # the judge's log, or its folders
+            return dict(wire.error_record(InfraError(f"the warm judge: {error}; leave out --warm")))
+
+
 def serve(path: Path, open_judge: Callable[[], Any], *, idle_s: float) -> None:
     """Answer on a socket until nobody has called for `idle_s`; then close the judge.
 
@@ -67,56 +140,24 @@ def serve(path: Path, open_judge: Callable[[], Any], *, idle_s: float) -> None:
         idle_s: seconds.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    seat = _Seat(open_judge)
-    judge = WarmJudge(seat, idle_s=2 * idle_s)  # this loop is the clock
+    visits = _Visits(open_judge, idle_s)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(temporary))
         listener.listen(8)
         os.replace(temporary, path)  # whoever sees it can connect
         inode = path.stat().st_ino
-        listener.settimeout(idle_s)
         try:
-            while True:
-                connection, _ = listener.accept()
-                with connection:
-                    _answer(connection, judge, seat)
-        except TimeoutError:
-            return
+            while (left_s := visits.left_s()) > 0:
+                listener.settimeout(left_s)
+                try:
+                    connection, _ = listener.accept()
+                except TimeoutError:
+                    continue
+                visits.begin(connection)
         finally:
             if path.exists() and path.stat().st_ino == inode:  # not a successor's
                 path.unlink()
-            judge.close()
-
-
-def _answer(connection: socket.socket, judge: WarmJudge, seat: _Seat) -> None:
-    connection.settimeout(PATIENCE_S)
-    try:
-        request = wire.receive(connection)
-        problem = from_json(Problem, request["problem"])
-        candidate = from_json(Candidate, request["candidate"])
-        tier = Tier(request["tier"])
-        is_short = bool(request["short"])
-    except (WorkerDied, KeyError, TypeError, ValueError):
-        return  # no command of ours says that
-    try:
-        info = judge.load(problem)
-        seat.judge.short_final = is_short
-        if not _sent(connection, {"info": to_json(info)}):
-            return
-        reply: dict[str, Any] = {"verdict": to_json(judge.verify(problem, candidate, tier))}
-    except HotloopError as error:
-        reply = wire.error_record(error)
-    except OSError as error:  # the judge's log, or its folders
-        reply = wire.error_record(InfraError(f"the warm judge: {error}; leave out --warm"))
-    _sent(connection, reply)
-
-
-def _sent(connection: socket.socket, record: dict[str, Any]) -> bool:
-    try:
-        wire.send(connection, record)
-    except OSError:  # who asked is gone
-        return False
-    return True
+            visits.close()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,10 @@ from typing import Any
 from hotloop import errors
 from hotloop.errors import HotloopError, InfraError, WorkerDied
 
+ALIVE = "alive"
+"""Key of a sign of life."""
+SILENT = "silent"
+"""Key of the words for a judge that fell silent and was ended."""
 MAX_BYTES = 256 << 20
 MAX_BASE_BYTES = 48
 """A socket's path has room for 107 bytes (sun_path in unix(7)), and ours adds under 50."""
@@ -33,6 +37,7 @@ def receive(connection: socket.socket) -> Any:
     """Return the other side's JSON object.
 
     Raises:
+        TimeoutError: it sent nothing for as long as the connection's timeout is.
         WorkerDied: it is gone, or sent something else.
     """
     try:
@@ -40,6 +45,8 @@ def receive(connection: socket.socket) -> Any:
         if count > MAX_BYTES:
             raise WorkerDied(f"the warm judge sent {count:,} bytes")
         return json.loads(_exactly(connection, count))
+    except TimeoutError:
+        raise
     except (OSError, ValueError) as exc:
         raise WorkerDied(f"the warm judge is gone ({exc}); give the command again") from exc
 
