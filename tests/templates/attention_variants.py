@@ -32,3 +32,19 @@ def document(S: int = 128, H: int = 2):
 def softcap(S: int = 128, H: int = 2):
     g = Builder()
     return 20 * g.apply("tanh", g.score / 20), None
+
+
+def neighbourhood_2d(*, width: int, height: int, radius: int, dilation: int = 1) -> Expression:
+    """Return the mask: a window on an image, inside its borders, of every `dilation`th pixel."""
+    g = Builder()
+
+    def is_near(query: Expression, key: Expression, length: int) -> Expression:
+        if dilation > 1:
+            same_group = (query % dilation).equals(key % dilation)
+            query, key, length = query // dilation, key // dilation, length // dilation
+        centre = g.apply("minimum", g.apply("maximum", query, radius), length - 1 - radius)
+        near = g.apply("abs", centre - key) <= radius
+        return same_group & near if dilation > 1 else near
+
+    rows = is_near(g.q // width, g.kv // width, height)
+    return rows & is_near(g.q % width, g.kv % width, width)

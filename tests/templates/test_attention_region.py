@@ -29,9 +29,17 @@ def _atom(g: Builder, kind: str, a: int, c: int):
         "equal": lambda: g.q.equals(g.kv + c),
         "different": lambda: g.kv.differs(g.q - c),
         "extreme": lambda: g.apply("maximum", g.kv, g.q - c) <= g.q,
+        "clamped": lambda: g.apply("abs", _clamped(g, a, c) - g.kv) <= abs(a) + 3,
+        "clamped_key": lambda: g.apply("maximum", g.kv, c % 40) - 2 <= g.apply("minimum", g.q, c),
+        "half_known": lambda: g.apply("maximum", g.kv, g.q % 7) <= g.q + c,
         "periodic": lambda: (g.q - g.kv) % 3 <= 1,
         "constant": lambda: g.apply("le", c, 0 * g.q),
     }[kind]()
+
+
+def _clamped(g: Builder, radius: int, roof: int):
+    """The centre of a window that is clamped at both ends of the sequence."""
+    return g.apply("minimum", g.apply("maximum", g.q, abs(radius)), abs(roof))
 
 
 KINDS = (
@@ -45,6 +53,9 @@ KINDS = (
     "equal",
     "different",
     "extreme",
+    "clamped",
+    "clamped_key",
+    "half_known",
     "periodic",
     "constant",
 )
@@ -102,18 +113,29 @@ def test_spans_are_safe_for_every_tile(mask, block):
         (lambda g: (g.q >= g.kv) & (g.q - g.kv < 8), (9, 32), (24, 17)),
         (lambda g: (g.kv < 5) | (g.q >= g.kv), (0, 32), (0, 17)),
         (lambda g: g.apply("abs", g.q - g.kv) <= 20, (0, 48), (11, 37)),
+        (lambda g: g.apply("abs", _clamped(g, 20, 27) - g.kv) <= 20, (0, 48), (7, 41)),
+        (lambda g: g.apply("abs", _clamped(g, 4, 43) - g.kv) <= 4, (12, 36), None),
+        (lambda g: (g.kv < 5) | (g.kv >= 40) | (g.q >= g.kv), (0, 48), (0, 17)),
     ],
-    ids=["causal", "window", "prefix", "symmetric"],
+    ids=["causal", "window", "prefix", "symmetric", "wide_centred", "centred", "two_ends"],
 )
 def test_common_masks_have_tight_spans(build, some, every):
     """Rows 16 to 31: as good as the mask allows, not only safe."""
     g = Builder()
     region, _ = _region(build(g))
     rows = range(16, 32)
-    assert region.is_exact
-    for span, (low, high) in ((region.some, some), (region.every, every)):
+    for span, ends in ((region.some, some), (region.every, every)):
         keys = np.arange(S)
+        low, high = ends or (0, 0)
         assert np.array_equal(_span_mask(span, rows), (keys >= low) & (keys < high))
+
+
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_what_is_lost_is_said(is_exact):
+    g = Builder()
+    window = g.apply("abs", _clamped(g, 4, 43) - g.kv) <= 4
+    region, _ = _region(window if is_exact else window | (g.kv < 5))
+    assert region.is_exact == is_exact
 
 
 def test_a_gather_is_not_guessed_at():

@@ -10,7 +10,8 @@ from hotloop.worker.load import LoadedProblem, draw_buffers, install_buffers, lo
 from hotloop.worker.trace import trace_attention, trace_model
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-ATTENTION = sorted((EXAMPLES / "attention").glob("*.py"))
+DECODE = sorted((EXAMPLES / "attention").glob("decode*.py"))
+ATTENTION = [p for p in sorted((EXAMPLES / "attention").glob("*.py")) if p not in DECODE]
 MODELS = sorted(EXAMPLES.glob("*.py"))
 S = 40
 
@@ -50,8 +51,24 @@ def test_attention_examples_load_and_trace(path):
     assert f"hotloop optimize examples/attention/{path.name}" in path.read_text()
 
 
+@pytest.mark.parametrize("path", DECODE, ids=lambda p: p.stem)
+def test_decode_examples_load_trace_and_are_small_without_a_gpu(path):
+    assert describe_sizes(load_problem_spec(path, device="cuda")).startswith(
+        "B 32, H 32, Hkv 8, S 1,"
+    )
+    problem = load_problem_spec(path, device="cpu")
+    small = problem.workloads[0].settings
+    assert small == {"B": 2, "H": 4, "Hkv": 1, "S": 1, "Skv": 512}
+    spec = trace_attention(load(problem, **small))
+    assert (spec.B, spec.Skv, spec.D) == (2, 512, 128)
+    assert spec.page_size == (64 if path.stem == "decode_paged" else None)
+    assert [(b.name, b.shape) for b in spec.buffers] == [("lengths", (2,))]
+    assert f"hotloop optimize examples/attention/{path.name}" in path.read_text()
+
+
 def test_there_are_examples_of_both_kinds():
-    assert len(ATTENTION) == 9
+    assert [p.stem for p in DECODE] == ["decode", "decode_paged"]
+    assert len(ATTENTION) == 17
     assert [p.stem for p in MODELS] == ["layer_norm", "linear_relu", "row_softmax"]
 
 

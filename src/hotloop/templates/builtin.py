@@ -1,34 +1,30 @@
 """The built-in generator: human-written kernel families with a schedule space.
 
 No model, no key, no network, no torch. It picks the family that covers a problem, offers its
-schedules, and writes the kernel of one schedule point as readable Triton source.
+schedules, and writes the kernel of one schedule point as readable Triton or Gluon source. Where
+several families cover a problem, which one it is is part of the schedule.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
 
 from hotloop.core.attempt import Proposal, Written
-from hotloop.core.candidate import Candidate
-from hotloop.core.graph import Graph
+from hotloop.core.graph import AttentionSpec, Graph
 from hotloop.core.problem import ProblemInfo
-from hotloop.core.space import Point, Space
+from hotloop.core.space import Space
 from hotloop.errors import UnsupportedOp
 from hotloop.templates.analysis import unsupported
 from hotloop.templates.attention.family import AttentionFamily
+from hotloop.templates.family_choice import Family, FamilyChoice
+from hotloop.templates.hopper.family import HopperFamily
+from hotloop.templates.hopper.schedule import is_covered
 from hotloop.templates.matmul.family import MatmulFamily
 from hotloop.templates.matmul.problem import PRODUCTS
 from hotloop.templates.rowwise.family import RowwiseFamily
 
-
-class Family(Protocol):
-    """One kind of kernel, for one problem."""
-
-    def space(self) -> Space:
-        """Return the schedules."""
-
-    def render(self, point: Point) -> Candidate:
-        """Return the kernel at a complete schedule point."""
+HOPPER = re.compile(r"\bG?H(20|100|200|800)\b")
+"""Names of GPUs of compute capability 9.0: H20, H100, H200, H800, GH200."""
 
 
 class BuiltinGenerator:
@@ -72,7 +68,7 @@ def family_of(info: ProblemInfo) -> Family:
         UnsupportedOp: there is none.
     """
     if info.attention is not None:
-        return AttentionFamily(info.attention)
+        return _attention_family(info, info.attention)
     if info.graph is None:
         raise UnsupportedOp(
             "the model could not be traced into an op graph, so no kernel template can cover it; "
@@ -82,6 +78,15 @@ def family_of(info: ProblemInfo) -> Family:
     if any(node.op in PRODUCTS for node in info.graph.nodes):
         return MatmulFamily(info.graph)
     return RowwiseFamily(info.graph)
+
+
+def _attention_family(info: ProblemInfo, spec: AttentionSpec) -> Family:
+    """Return the portable family, beside that for Hopper where there is such a GPU."""
+    portable = AttentionFamily(spec)
+    is_hopper = info.device == "cuda" and HOPPER.search(str(info.environment.get("gpu")))
+    if not is_hopper or not is_covered(spec):
+        return portable
+    return FamilyChoice({"hopper": HopperFamily(spec), "portable": portable})
 
 
 def _check_no_opaque(graph: Graph) -> None:

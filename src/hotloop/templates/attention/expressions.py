@@ -12,9 +12,12 @@ from hotloop.templates.operators import AND, COMPARE, MULTIPLY, literal
 from hotloop.templates.source import reserved_names
 from hotloop.templates.value import Level, Names
 
+PORTABLE = ("attention/kernel.py.jinja", "attention/tile_map.py.jinja")
+"""The templates of the portable kernel."""
 
-def _names(plan: AttentionPlan) -> Names:
-    reserved = reserved_names("attention/kernel.py.jinja", "attention/tile_map.py.jinja")
+
+def _names(plan: AttentionPlan, templates: tuple[str, ...]) -> Names:
+    reserved = reserved_names(*templates)
     return Names(reserved | {"q_last", "k", "v"} | {b.name + "_ptr" for b in plan.spec.buffers})
 
 
@@ -23,14 +26,24 @@ class Expressions:
     """The lowered score and mask of the main kernel."""
 
     form: ScoreForm
-    outer_lines: list[str]
-    """Statements before the loops: per program, then per row."""
+    program_lines: list[str]
+    """Statements before the loops, on numbers of the program."""
+    row_lines: list[str]
+    """Statements before the loops, on the rows; they may use the former."""
     score_lines: list[str]
+    """Statements of the score inside the loops: on the keys alone, then on pairs."""
     mask_lines: list[str]
+    column_lines: list[str]
+    """Those of both that are on the keys alone."""
     keep: str
     bound_lines: list[str]
     buffers: list[str]
     calls: frozenset[str]
+
+    @property
+    def outer_lines(self) -> list[str]:
+        """All statements before the loops."""
+        return self.program_lines + self.row_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,7 @@ class _Collector:
     def __init__(self) -> None:
         self.per_program: list[str] = []
         self.per_row: list[str] = []
+        self.columns: list[str] = []
         self.buffers: dict[str, None] = {}
         self.calls: set[str] = set()
 
@@ -59,19 +73,34 @@ class _Collector:
         self.per_row += lowering.sections[Level.ROW]
         self.buffers.update(lowering.buffers)
         self.calls.update(lowering.calls)
+        self.columns += lowering.sections[Level.COLUMN]
         return lowering.sections[Level.COLUMN] + lowering.sections[Level.ELEMENT]
 
 
-def lower_main(plan: AttentionPlan, tile: Tile, *, with_bounds: bool) -> Expressions:
-    """Lower the score, the mask, and with `with_bounds` the loop bounds, of the main kernel."""
-    names, common = _names(plan), _Collector()
-    form, score_lines = ScoreForm("qk", literal(plan.spec.scale * LOG2_E)), []
+def lower_main(
+    plan: AttentionPlan,
+    tile: Tile,
+    *,
+    with_bounds: bool,
+    templates: tuple[str, ...] = PORTABLE,
+) -> Expressions:
+    """Lower the score, the mask, and with `with_bounds` the loop bounds, of the main kernel.
+
+    Args:
+        plan: the problem.
+        tile: what of the tiling the expressions depend on.
+        with_bounds: whether loops have closed-form bounds.
+        templates: what the expressions go into; they avoid the names there.
+    """
+    names, common = _names(plan, templates), _Collector()
+    form = ScoreForm("qk", literal(plan.spec.scale * LOG2_E))
+    score_lines: list[str] = []
+    mask_lines: list[str] = []
     if plan.score is not None:
         scoring = AttentionLowering(plan.score, plan.spec, names, tile)
         form = write_score(scoring, plan.terms)
         score_lines = common.take(scoring)
     keep = ["(kv_idx < KV_LEN)"] * tile.has_ragged_keys
-    mask_lines: list[str] = []
     scalars: dict[str, str] = {}
     if plan.mask is not None:
         masking = AttentionLowering(plan.mask, plan.spec, names, tile)
@@ -83,9 +112,11 @@ def lower_main(plan: AttentionPlan, tile: Tile, *, with_bounds: bool) -> Express
     bounds = BoundWriter(plan.spec, scalars.__getitem__)
     return Expressions(
         form=form,
-        outer_lines=common.per_program + common.per_row,
+        program_lines=common.per_program,
+        row_lines=common.per_row,
         score_lines=score_lines,
         mask_lines=mask_lines,
+        column_lines=common.columns,
         keep=" & ".join(keep),
         bound_lines=bounds.lines(plan.region) if with_bounds else [],
         buffers=list(common.buffers),
@@ -99,10 +130,12 @@ def _bound_scalar(lowering: AttentionLowering, name: str) -> str:
     return f"({text}).to(tl.int32)" if lowering.nodes[name].dtype == "int64" else text
 
 
-def lower_map(plan: AttentionPlan, tile: Tile) -> MapExpressions:
-    """Lower the mask for the kernel that maps the tiles."""
+def lower_map(
+    plan: AttentionPlan, tile: Tile, *, templates: tuple[str, ...] = PORTABLE
+) -> MapExpressions:
+    """Lower the mask for the kernel that maps the tiles, in a file made from `templates`."""
     assert plan.mask is not None
-    lowering = AttentionLowering(plan.mask, plan.spec, _names(plan), tile)
+    lowering = AttentionLowering(plan.mask, plan.spec, _names(plan, templates), tile)
     keep = lowering.text(lowering.value(plan.mask.output, "bool"))
     outer = lowering.sections[Level.PROGRAM] + lowering.sections[Level.ROW]
     loop = lowering.sections[Level.COLUMN] + lowering.sections[Level.ELEMENT]

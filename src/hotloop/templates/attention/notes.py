@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from hotloop.core.space import Point
 from hotloop.templates.attention.plan import AttentionPlan
+from hotloop.templates.attention.token_order import TokenOrder
 
 TITLE = "Attention forward, one pass over the keys, generated for the sizes below."
 
 
-def notes(plan: AttentionPlan, point: Point) -> list[str]:
+def notes(plan: AttentionPlan, point: Point, order: TokenOrder | None) -> list[str]:
     """Return the lines below the title, each under 100 characters."""
     spec = plan.spec
     heads = f"H {spec.H}" if spec.Hkv == spec.H else f"H {spec.H} (k and v: {spec.Hkv})"
@@ -18,6 +19,9 @@ def notes(plan: AttentionPlan, point: Point) -> list[str]:
         f"Score      {_score_note(plan)}",
         f"Mask       {_mask_note(plan, str(point['tiles']))}",
     ]
+    if order is not None:
+        grid = " x ".join(str(digit.extent) for digit in order.query.digits)
+        lines.append(f"Tokens     {grid}; a tile is a box: {order.query} queries, {order.key} keys")
     if "tanh" in point:
         lines.append(f"Precision  tanh by {point['tanh']}")
     if "dot_precision" in point:

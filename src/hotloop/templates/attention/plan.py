@@ -35,12 +35,22 @@ class AttentionPlan:
     spec: AttentionSpec
 
     @classmethod
-    def of(cls, spec: AttentionSpec) -> AttentionPlan:
+    def of(cls, spec: AttentionSpec, *, reads_pages: bool = False) -> AttentionPlan:
         """Analyse `spec`.
 
+        Args:
+            spec: the problem.
+            reads_pages: whether the family's kernels can read a paged cache.
+
         Raises:
-            UnsupportedOp: a dtype, a normalisation or an operation that the template lacks.
+            UnsupportedOp: a dtype, a normalisation or an operation that the template lacks, or
+                pages where it wants contiguous keys.
         """
+        if spec.page_size is not None and not reads_pages:
+            raise UnsupportedOp(
+                f"page_size {spec.page_size}: this kernel family reads contiguous k and v only; "
+                "the decode family reads pages"
+            )
         if spec.dtype not in ELEMENT_BYTES:
             raise UnsupportedOp(
                 f"attention in {spec.dtype}: expected one of {sorted(ELEMENT_BYTES)}; change dtype"

@@ -1,8 +1,8 @@
 """Closed forms of a mask: which keys some row, and which keys every row, of a query tile may see.
 
-A mask made of comparisons of affine expressions in q and kv (with constants and per-head numbers),
-joined by and, or and not, is turned into loop bounds. For a tile of rows [q_first, q_last] the
-result has two spans of keys:
+A mask made of comparisons of affine expressions in q and kv (with constants and per-head numbers,
+and clamped at such expressions), joined by and, or and not, is turned into loop bounds. For a tile
+of rows [q_first, q_last] the result has two spans of keys:
 
 - `some`: a superset of the keys that any row may see. Tiles outside it are skipped.
 - `every`: a subset of the keys that all rows may see. Tiles inside it need no mask.
@@ -13,11 +13,12 @@ nothing was lost, `is_exact` says so, and there is nothing left for a tile map t
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
+from functools import reduce
 
 from hotloop.core.graph import Arg, Node
-from hotloop.templates.analysis import PROGRAM_AXES, ScalarGraph
+from hotloop.templates.analysis import ScalarGraph
+from hotloop.templates.attention.forms import MAX_LEAVES, Form, FormReader, leaves, plus, times
 from hotloop.templates.attention.span import (
     EVERYTHING,
     NO_LIMIT,
@@ -41,6 +42,7 @@ class RegionFinder:
 
     def __init__(self, mask: ScalarGraph) -> None:
         self._mask = mask
+        self._reader = FormReader(mask)
         self._memo: dict[tuple[str, bool], Region] = {}
 
     def find(self) -> Region:
@@ -88,107 +90,48 @@ class RegionFinder:
             return unite(*(self._compare(o, left, right) for o in ("lt", "gt")))
         if op in ("gt", "ge"):
             return self._compare({"gt": "lt", "ge": "le"}[op], right, left)
-        split = self._split(op, left, right)
-        if split is not None:
-            return split
+        difference = plus(self._reader.form(right), times(self._reader.form(left), -1))
         if op == "lt":  # integers: left < right is left <= right - 1
-            return self._at_least_zero(self._difference(right, left, -1))
-        return self._at_least_zero(self._difference(right, left, 0))
-
-    def _split(self, op: str, left: Arg, right: Arg) -> Region | None:
-        """Take abs, maximum and minimum apart: |x| <= y is x <= y and -x <= y."""
-        for side, is_left in ((left, True), (right, False)):
-            node = self._mask.node[side.node] if side.node is not None else None
-            if node is None or node.op not in ("abs", "maximum", "minimum"):
-                continue
-            if node.op == "abs":
-                return self._split_absolute(op, node, right if is_left else left, is_left)
-            pairs = [(a, right) if is_left else (left, a) for a in node.args]
-            parts = [self._compare(op, *pair) for pair in pairs]
-            return intersect(*parts) if (node.op == "maximum") == is_left else unite(*parts)
-        return None
-
-    def _split_absolute(self, op: str, node: Node, other: Arg, is_left: bool) -> Region:
-        inner, bound = self._affine(node.args[0]), self._affine(other)
-        if inner is None or bound is None:
+            difference = plus(difference, Affine(constant=-1))
+        if leaves(difference) > MAX_LEAVES:
             return UNDERSTOOD_NOTHING
-        shift = Affine(constant=-1 if op == "lt" else 0)
-        if is_left:  # |x| <= y
-            sides = [bound.plus(inner, -1).plus(shift), bound.plus(inner).plus(shift)]
-            return intersect(*(self._at_least_zero(s) for s in sides))
-        sides = [inner.plus(bound, -1).plus(shift), inner.times(-1).plus(bound, -1).plus(shift)]
-        return unite(*(self._at_least_zero(s) for s in sides))
+        return self._at_least_zero(difference)
 
-    def _difference(self, left: Arg, right: Arg, constant: int) -> Affine | None:
-        a, b = self._affine(left), self._affine(right)
-        if a is None or b is None:
-            return None
-        return a.plus(b, -1).plus(Affine(constant=constant))
-
-    def _affine(self, arg: Arg) -> Affine | None:
-        """Return the affine form of an integer argument; None where it has none."""
-        number = self._mask.constant(arg)
-        if number is not None:
-            is_whole = math.isfinite(number) and float(number).is_integer()
-            return Affine(constant=int(number)) if is_whole else None
-        if arg.node is None:
-            return None
-        node = self._mask.node[arg.node]
-        if node.op == "index_q":
-            return Affine(query=1)
-        if node.op == "index_kv":
-            return Affine(key=1)
-        combined = self._affine_operation(node)
-        if combined is not None:
-            return combined
-        if self._mask.axes[node.name] <= PROGRAM_AXES and node.dtype.startswith(("int", "uint")):
-            return Affine(scalars=((1, node.name),))
-        return None
-
-    def _affine_operation(self, node: Node) -> Affine | None:
-        if node.op == "cast":
-            exact = node.dtype in ("int32", "int64", "float32", "float64")
-            return self._affine(node.args[0]) if exact else None
-        if node.op == "neg":
-            inner = self._affine(node.args[0])
-            return None if inner is None else inner.times(-1)
-        if node.op not in ("add", "sub", "mul"):
-            return None
-        a, b = (self._affine(x) for x in node.args)
-        if a is None or b is None:
-            return None
-        if node.op == "mul":
-            for one, other in ((a, b), (b, a)):
-                if one == Affine(constant=one.constant):
-                    return other.times(one.constant)
-            return None
-        return a.plus(b, 1 if node.op == "add" else -1)
-
-    def _at_least_zero(self, form: Affine | None) -> Region:
-        """Return where form >= 0: a half-line of keys, or a condition on rows."""
-        if form is None or abs(form.key) > 1:
+    def _at_least_zero(self, form: Form) -> Region:
+        """Return where form >= 0: the largest part is where any is, the smallest where all are."""
+        if form is None:
             return UNDERSTOOD_NOTHING
-        rest = replace(form, key=0)
-        if form.key == 0:
-            best = Linear(rest, at_last=rest.query >= 0)
-            worst = Linear(rest, at_last=rest.query < 0)
-            if rest.query == 0 and not rest.scalars:
-                return EVERYTHING if rest.constant >= 0 else NOTHING
-            return Region(
-                some=Span(high=Choice(best, NO_LIMIT, ZERO)),
-                every=Span(high=Choice(worst, NO_LIMIT, ZERO)),
-                is_exact=True,
-            )
-        if form.key < 0:  # kv <= rest
-            end = rest.plus(Affine(constant=1))
-            return Region(
-                some=Span(high=Linear(end, at_last=end.query >= 0)),
-                every=Span(high=Linear(end, at_last=end.query < 0)),
-                is_exact=True,
-            )
-        start = rest.times(-1)  # kv >= -rest
+        if isinstance(form, Affine):
+            return _affine_at_least_zero(form)
+        regions = [self._at_least_zero(part) for part in form.parts]
+        return reduce(unite if form.largest else intersect, regions)
+
+
+def _affine_at_least_zero(form: Affine) -> Region:
+    """Return where form >= 0: a half-line of keys, or a condition on rows."""
+    if abs(form.key) > 1:
+        return UNDERSTOOD_NOTHING
+    rest = replace(form, key=0)
+    if form.key == 0:
+        best = Linear(rest, at_last=rest.query >= 0)
+        worst = Linear(rest, at_last=rest.query < 0)
+        if rest.query == 0 and not rest.scalars:
+            return EVERYTHING if rest.constant >= 0 else NOTHING
         return Region(
-            some=Span(low=Linear(start, at_last=start.query < 0)),
-            every=Span(low=Linear(start, at_last=start.query >= 0)),
+            some=Span(high=Choice(best, NO_LIMIT, ZERO)),
+            every=Span(high=Choice(worst, NO_LIMIT, ZERO)),
             is_exact=True,
         )
+    if form.key < 0:  # kv <= rest
+        end = rest.plus(Affine(constant=1))
+        return Region(
+            some=Span(high=Linear(end, at_last=end.query >= 0)),
+            every=Span(high=Linear(end, at_last=end.query < 0)),
+            is_exact=True,
+        )
+    start = rest.times(-1)  # kv >= -rest
+    return Region(
+        some=Span(low=Linear(start, at_last=start.query < 0)),
+        every=Span(low=Linear(start, at_last=start.query >= 0)),
+        is_exact=True,
+    )

@@ -5,21 +5,25 @@ Lowering fills in the expressions; the structure of the kernel is in `kernel.py.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hotloop.core.candidate import Candidate
 from hotloop.core.space import Point
 from hotloop.templates.activation import device_functions
+from hotloop.templates.attention.access import memory_access
 from hotloop.templates.attention.expressions import (
     Expressions,
     MapExpressions,
     lower_main,
     lower_map,
 )
+from hotloop.templates.attention.folding import folded
 from hotloop.templates.attention.lowering import Tile
 from hotloop.templates.attention.notes import TITLE, notes
 from hotloop.templates.attention.plan import AttentionPlan
-from hotloop.templates.attention.structure import loop_values, memory_access
+from hotloop.templates.attention.structure import loop_values
+from hotloop.templates.attention.token_order import in_listed_tiles, token_order
 from hotloop.templates.source import render_candidate
 
 
@@ -32,24 +36,38 @@ def render_attention(plan: AttentionPlan, point: Point) -> Candidate:
     )
     tiles = str(point["tiles"])
     has_map = tiles != "closed"
-    main = lower_main(plan, tile, with_bounds=not has_map)
+    order = token_order(plan, point)
+    main = lower_main(in_listed_tiles(plan, order, point), tile, with_bounds=not has_map)
     tile_map = lower_map(plan, tile) if has_map else None
+    main = replace(
+        main, score_lines=folded(main.score_lines, 8), mask_lines=folded(main.mask_lines, 12)
+    )
+    if tile_map is not None:
+        tile_map = replace(tile_map, loop_lines=folded(tile_map.loop_lines, 8))
     functions = device_functions(
         main.calls | (tile_map.calls if tile_map else frozenset()),
         tanh=str(point.get("tanh", "exact")),
     )
+    if order is not None:
+        functions = (*order.functions(), *functions)
+    access = memory_access(plan, tile, point, order)
     used = {*main.buffers, *(tile_map.buffers if tile_map else ())}
     online = plan.is_softmax and point.get("running_max", "online") == "online"
     values: dict[str, Any] = {
         "title": TITLE,
-        "notes": notes(plan, point),
+        "notes": notes(plan, point, order),
         "spec": spec,
         "point": {"maxnreg": 0, "dot_precision": None, **point},
         "tiles": tiles,
         "order": point.get("grid_order", point.get("row_order")),
         "main": main,
         "map": tile_map,
-        "access": memory_access(plan, tile, point),
+        "access": access,
+        "inputs": [
+            "q_in" if access.is_q_tma else "q",
+            *(["k_in", "v_in"] if access.is_tma else "kv"),
+        ],
+        "boxes": order is not None,
         "functions": functions,
         "uses_libdevice": _mentions_libdevice(functions, main, tile_map),
         "is_softmax": plan.is_softmax,

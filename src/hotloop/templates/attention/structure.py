@@ -13,23 +13,6 @@ from hotloop.templates.attention.lowering import Tile
 from hotloop.templates.attention.plan import AttentionPlan
 from hotloop.templates.source import assigned, identifiers
 
-MIN_DOT_DEPTH = 16
-"""`tl.dot` needs at least this much of the inner dimension."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryAccess:
-    """How tiles of q, k and v are read and the output is written."""
-
-    is_tma: bool
-    block_d: int
-    load_q: tuple[str, ...]
-    load_k: tuple[str, ...]
-    load_v: tuple[str, ...]
-    store_guard: str
-    precision: str
-    """Further arguments of `tl.dot`."""
-
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -38,70 +21,6 @@ class Call:
     note: str
     args: list[str]
     masked: bool
-
-
-def memory_access(plan: AttentionPlan, tile: Tile, point: Point) -> MemoryAccess:
-    """Return the loads and the store of the kernel at `point`."""
-    spec = plan.spec
-    block_d = max(1 << (spec.D - 1).bit_length(), MIN_DOT_DEPTH)
-    is_padded = block_d != spec.D
-    rows = ["(q_idx < S)"] * tile.has_ragged_rows + ["(d_idx < D)"] * is_padded
-    is_tma = point.get("loads") == "tma"
-    load_q: tuple[str, ...]
-    load_k: tuple[str, ...]
-    load_v: tuple[str, ...]
-    if is_tma:  # the hardware fills what is past the end with zeros
-        load_q = ("q = q_in.load([batch_head, q_first, 0]).reshape(BLOCK_M, BLOCK_D)",)
-        load_k, load_v = (
-            (f"{n} = {n}_in.load([kv_head, start_n, 0]).reshape(BLOCK_N, BLOCK_D)",) for n in "kv"
-        )
-    else:
-        load_q = (
-            "q_offset = batch_head.to(tl.int64) * (S * D)",
-            f"q = tl.load(q_in + q_offset + q_idx * D + d_idx{_guard(rows)})",
-            "k_in += kv_head.to(tl.int64) * (KV_LEN * D)",
-            "v_in += kv_head.to(tl.int64) * (KV_LEN * D)",
-        )
-        load_k, load_v = _pointer_loads(tile, is_padded=is_padded)
-    return MemoryAccess(
-        is_tma=is_tma,
-        block_d=block_d,
-        load_q=load_q,
-        load_k=load_k,
-        load_v=load_v,
-        store_guard=_guard(rows, other=False),
-        precision=", input_precision=DOT_PRECISION" if "dot_precision" in point else "",
-    )
-
-
-def _guard(conditions: Sequence[str], *, other: bool = True) -> str:
-    if not conditions:
-        return ""
-    joined = " & ".join(conditions)
-    return f", mask={joined}" + (", other=0.0" if other else "")
-
-
-def _pointer_loads(tile: Tile, *, is_padded: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    columns = ["(d_idx < D)"] * is_padded
-    loads = []
-    for name in "kv":
-        plain = f"{name} = tl.load({name}_in + kv_offset{_guard(columns)})"
-        lines = [plain]
-        if tile.has_ragged_keys:
-            guarded = _guard(["(kv_rows < KV_LEN)", *columns])
-            lines = [
-                "if MASKED:",
-                f"    {name} = tl.load({name}_in + kv_offset{guarded})",
-                "else:",
-                f"    {plain}",
-            ]
-        loads.append(lines)
-    start = [
-        "kv_rows = start_n + tl.arange(0, BLOCK_N)[:, None]",
-        "d_idx = tl.arange(0, BLOCK_D)[None, :]",
-        "kv_offset = kv_rows * D + d_idx",
-    ]
-    return (*start, *loads[0]), tuple(loads[1])
 
 
 def loop_values(
