@@ -113,8 +113,16 @@ def test_an_audit_that_still_holds_is_not_made_again():
 
     assert audit(reference, none_asked_for(), key="k", known=known) is known
     made = audited(forward("x * 2", "torch.rand(8, 8)"))
+    assert not made.is_cut
     again = audit(reference, [], key="other", known=made)
     assert again.key == "other"
+
+
+def test_an_audit_that_was_cut_is_made_again():
+    loaded = forward("x * 2", "torch.rand(8, 8)")
+    known = dataclasses.replace(audited(loaded), is_cut=True)
+    again = audit(build_reference(loaded), [], key=known.key, known=known)
+    assert again.trials == ()  # of no cases; the known one has some
 
 
 def test_the_key_follows_problem_and_machine_but_not_the_cage():

@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-AUDIT_VERSION = 2
-"""Counts changes of what is tried, or of what follows from it."""
-
 
 class FakeGroup(StrEnum):
     """What kind of shortcut a fake stands for."""
@@ -64,7 +61,7 @@ class Audit:
     """What the audit of one problem found."""
 
     key: str
-    """16 hex digits over problem, machine and `AUDIT_VERSION`: what the result holds for."""
+    """16 hex digits over problem, machine and the judge's code: what the result holds for."""
     trials: tuple[Trial, ...] = ()
     reasons: tuple[str, ...] = ()
     """Why the problem is not ranked, in plain words; empty when it is."""
@@ -75,6 +72,8 @@ class Audit:
     first inputs; 0: a constant. Outputs that are zero everywhere are left out."""
     seconds: float = 0.0
     """Wall clock of the audit itself."""
+    is_cut: bool = False
+    """Whether time or memory ran out for a fake that is not optional: another try may tell more."""
 
     @property
     def rankable(self) -> bool:

@@ -172,7 +172,8 @@ class Seat:
 
     def _load(self, group: Group) -> bool:
         problem, began = group.problem, time.monotonic()
-        ahead = self._plan.next_candidates(group, self._lanes + 1)
+        # More than one would keep the load waiting: it times nothing while a compiler works.
+        ahead = self._plan.next_candidates(group, 1)
         try:
             with self.diary.work():
                 info = self._twice(lambda: self._load_problem(problem, ahead))

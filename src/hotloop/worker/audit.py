@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hotloop.core.audit import AUDIT_VERSION, Audit, FakeGroup, Trial, TrialState
+from hotloop.core.audit import Audit, FakeGroup, Trial, TrialState
 from hotloop.core.record import digest
 from hotloop.errors import ProblemError
 from hotloop.worker.audit_buffers import buffer_notes
@@ -35,6 +35,7 @@ from hotloop.worker.cases import Case, CaseBook
 from hotloop.worker.degeneracy import spread_frac
 from hotloop.worker.draw import Reference
 from hotloop.worker.memory import ran_out, release_memory
+from hotloop.worker.own_code import own_digest
 
 SOFT_S = 1.5
 """Blocks of inputs are tried for this long, on a problem's first inputs."""
@@ -82,9 +83,9 @@ class Tried:
 
 
 def audit_key(problem_id: str, environment: Mapping[str, Any]) -> str:
-    """Return what an audit holds for: the problem, the machine, and what is tried."""
+    """Return what an audit holds for: the problem, the machine, and the code that makes it."""
     machine = {k: v for k, v in environment.items() if k != "isolation"}
-    return digest([problem_id, machine, AUDIT_VERSION])
+    return digest([problem_id, machine, own_digest()])
 
 
 def audit(
@@ -97,9 +98,9 @@ def audit(
         cases: what every candidate must pass, the values that are timed first. Later ones are
             taken only while a fake passed all before.
         key: see `audit_key`.
-        known: an earlier audit, returned as it is where it holds for the same.
+        known: an earlier audit, returned as it is where it holds for the same and was not cut.
     """
-    if known is not None and known.key == key:
+    if known is not None and known.key == key and not known.is_cut:
         return known
     start = time.monotonic()
     trying = _Trying(start, is_short=bool(reference.degenerate()))
@@ -126,6 +127,7 @@ def audit(
         findings=(*findings, *_of_buffers(reference)),
         spread_frac=spread,
         seconds=time.monotonic() - start,
+        is_cut=trying.is_cut,
     )
 
 
@@ -138,6 +140,8 @@ class _Trying:
         """Only fakes of the output: the problem is known not to be ranked."""
         self.tried: list[Tried] = []
         self._left: list[Trial] = []
+        self.is_cut = False
+        """Whether a fake was left out for want of time or memory; see `Audit.is_cut`."""
 
     @property
     def is_open(self) -> bool:
@@ -166,6 +170,7 @@ class _Trying:
     def stop(self, why: str) -> None:
         """Note that a case could not be looked at."""
         self._left += [skipped("all", group, why) for group in FakeGroup]
+        self.is_cut = True
 
     def run(self, subject: Subject) -> None:
         """Try on one case what nothing refused yet."""
@@ -174,6 +179,7 @@ class _Trying:
                 continue
             if self._is_late(tried):
                 tried.why = "no time was left for it"
+                self.is_cut = self.is_cut or not _is_block(tried.fake)
                 continue
             try:
                 _try(tried, subject)
@@ -182,6 +188,7 @@ class _Trying:
             except Exception as exc:  # noqa: BLE001  memory, or the problem's own code
                 tried.why = _excuse(exc)
             if tried.why == _NO_MEMORY:
+                self.is_cut = True
                 release_memory()
 
     def trials(self) -> tuple[Trial, ...]:
@@ -205,8 +212,13 @@ class _Trying:
         if tried.fake.group is FakeGroup.OUTPUT:
             return False
         optional = tried.fake.group is FakeGroup.DEPENDENCE and not tried.passed
-        is_block = optional and " block " in tried.fake.name
+        is_block = optional and _is_block(tried.fake)
         return time.monotonic() - self._start > (SOFT_S if is_block else HARD_S)
+
+
+def _is_block(fake: Fake) -> bool:
+    """Whether a fake is one of many alike, of which some may be left out."""
+    return fake.group is FakeGroup.DEPENDENCE and " block " in fake.name
 
 
 _OF_WORK = (FakeGroup.READING, FakeGroup.DEPENDENCE, FakeGroup.PRECISION)

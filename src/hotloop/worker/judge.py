@@ -13,8 +13,8 @@ import queue
 import sys
 import threading
 import traceback
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import IO, Any
 
 from hotloop import errors, sandbox
@@ -97,18 +97,23 @@ class Judge:
             self._session = None
         known = from_json(Audit, params["audit"]) if params.get("audit") else None
         ahead = [from_json(Candidate, c) for c in params.get("ahead") or ()]
+        running: list[Future[Any]] = []
 
         def begin_builds(reference: Reference, draw: Draw) -> None:
             init_args = tuple(reference.loaded.init_args or ())
             builds = Builds(room, signature_of(init_args, draw.inputs, draw.state))
             self._builds = builds
             self._ready.set()
-            for candidate in ahead:
-                # What fails here is kept for `verify`, or happens there again.
-                self._lanes.submit(builds.get, candidate)
+            # What fails there is kept for `verify`, or happens there again.
+            running.extend(self._lanes.submit(builds.get, candidate) for candidate in ahead)
 
-        shortcuts = Shortcuts(known=known, on_first_case=begin_builds)
-        session = Session(problem, room.device, isolation=room.tier, shortcuts=shortcuts)
+        shortcuts = Shortcuts(
+            known=known, on_first_case=begin_builds, await_quiet=lambda: _await_all(running)
+        )
+        try:
+            session = Session(problem, room.device, isolation=room.tier, shortcuts=shortcuts)
+        finally:
+            _await_all(running)  # of a load that failed none goes on beside the next one
         self._profiler = None
         if params.get("profile") and room.device == "cuda":
             self._profiler = Profiler(room, incumbent_ms=params.get("incumbent_ms"))
@@ -170,6 +175,13 @@ class Judge:
         if self._room is None:
             raise ConfigError("expected `hello` first")
         return self._room
+
+
+def _await_all(builds: Sequence[Future[Any]]) -> None:
+    """Drop what has not begun, and wait for the rest."""
+    for build in builds:
+        build.cancel()
+    wait(builds)
 
 
 class Server:

@@ -14,7 +14,7 @@ from hotloop.core.units import format_ms
 from hotloop.core.verdict import Evidence, Stage, Status
 from hotloop.worker.ceilings import ceilings
 from hotloop.worker.compulsory import compulsory_flops
-from hotloop.worker.device import peaks
+from hotloop.worker.device import copy_rate_gbps
 from hotloop.worker.evaluation import Failed
 from hotloop.worker.physics_floor import Ceilings, Demand, is_impossible, least_ms
 from hotloop.worker.timed import TimedInputs
@@ -41,8 +41,7 @@ def least_time(inputs: TimedInputs, ms: float, *, warm: bool) -> Floor:
         ms: the measured time.
         warm: whether the L2 may hold inputs from the call before.
     """
-    dtype = inputs.reference.specs()[1][0].dtype
-    return floor_for(inputs, ms, ceilings(peaks(dtype)["copy_gbps"]), warm=warm)
+    return floor_for(inputs, ms, ceilings(copy_rate_gbps()), warm=warm)
 
 
 def floor_for(inputs: TimedInputs, ms: float, device: Ceilings, *, warm: bool) -> Floor:

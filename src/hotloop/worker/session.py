@@ -45,6 +45,9 @@ class Shortcuts:
     """An earlier audit: it is not made again where it holds."""
     on_first_case: FirstCase = lambda reference, draw: None
     """Called as soon as shapes of inputs and state are known, seconds before all goldens are."""
+    await_quiet: Callable[[], None] = lambda: None
+    """Called when the goldens are made: returns when nothing that it began is at work any more.
+    What follows tries fakes within seconds of wall clock, and times baselines."""
 
 
 class Session:
@@ -69,6 +72,7 @@ class Session:
             problem, Shape(workload=nominal), device, on_first_case=shortcuts.on_first_case
         )
         log_step("reference, goldens and envelope", start)
+        shortcuts.await_quiet()
         self._others = OtherViews(problem, self.nominal, device, self.forget_cases)
         self._others.deciding(held_out=False)
         self.timed: TimedInputs | None = None
