@@ -5,8 +5,11 @@ import json
 import pytest
 from suite_figure_runs import WITH_LIBRARY, Made, measured, run_at
 
+from hotloop.core.audit import Audit
 from hotloop.core.problem import NOTHING_TELLS
+from hotloop.core.record import to_json
 from hotloop.core.verdict import Status, Tier
+from hotloop.store.sqlite import SqliteStore
 from hotloop.suite.figures import suite_figures
 from hotloop.suite.figures_rows import Column
 from hotloop.suite.tables import suite_tables
@@ -214,6 +217,16 @@ def test_what_cannot_be_decided_is_listed_and_in_no_target(tmp_path):
         {"problem": "1/1", "status": "PASSED", "reason": "zeros pass"},
         {"problem": "1/2", "status": "NO_KERNEL", "reason": "what was found"},
     ]
+
+
+@pytest.mark.parametrize("reasons", [(), ("ones pass",)])
+def test_the_last_audit_that_came_from_elsewhere_decides(tmp_path, reasons):
+    first = {"rankable": not reasons}  # what the run was begun with said the contrary
+    run = run_at(tmp_path, 1, Made(outcomes=(1.0,), finals={1: 1.0}, info=first))
+    audit = Audit(key="k", reasons=reasons)
+    with SqliteStore(run.folder) as store:
+        store.note("outside_audit", {"problem_id": "p", "audit": to_json(audit)})
+    assert group(figures(run), "rankable")["problems"] == (0 if reasons else 1)
 
 
 def test_a_reference_that_nothing_can_be_told_by_is_undecidable_and_a_broken_one_is_not(tmp_path):

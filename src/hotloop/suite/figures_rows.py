@@ -8,7 +8,7 @@ status says why.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from hotloop.store.reader import RunReader
 from hotloop.suite.figures_anchor import Anchor, find_anchor
 from hotloop.suite.figures_classes import operator_class
 from hotloop.suite.figures_costs import Paid, paid_when_finished
+from hotloop.verify.outside_notes import last_audit
 
 PASSED, NO_FINAL, NO_KERNEL = "PASSED", "NO_FINAL", "NO_KERNEL"
 NOT_LOADED, NO_RUN, UNREADABLE = "NOT_LOADED", "NO_RUN", "UNREADABLE"
@@ -169,7 +170,7 @@ def _read(run: SuiteRun, reader: RunReader) -> RunRow:
     noted = [from_json(Verdict, note["verdict"]) for note in reader.notes("final")]
     finals = {v.candidate_id: v for v in noted if v.tier is Tier.FINAL}
     setups, stops = reader.notes("setup"), reader.notes("stopped")
-    info = from_json(ProblemInfo, setups[-1]["info"]) if setups else None
+    info = _audited(from_json(ProblemInfo, setups[-1]["info"]), reader) if setups else None
     best = best_attempt(attempts, finals)
     final = finals.get(best.candidate_id or "") if best is not None else None
     device = info.device if info is not None else spec.device
@@ -189,6 +190,16 @@ def _read(run: SuiteRun, reader: RunReader) -> RunRow:
         anchor=_anchor(reader, final) if status == PASSED else None,
         paid=paid_when_finished(reader),
     )
+
+
+def _audited(info: ProblemInfo, reader: RunReader) -> ProblemInfo:
+    """Return what was found of the problem, with the audit of the last load elsewhere.
+
+    A run goes on with what it was begun with; whether its result says something is judged by the
+    last that is known.
+    """
+    audit = last_audit(reader)
+    return info if audit is None else replace(info, audit=audit, rankable=audit.rankable)
 
 
 def _status(info: ProblemInfo | None, best: Attempt | None, final: Verdict | None) -> str:
