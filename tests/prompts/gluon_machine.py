@@ -26,6 +26,7 @@ class Barrier:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.phase, self.count, self.pending, self.nbytes = 0, 0, 0, 0
+        self.copies: list[Callable[[], None]] = []
 
     def init(self, count: int) -> None:
         self.count = self.pending = count
@@ -38,9 +39,20 @@ class Barrier:
                 self.phase, self.pending = self.phase ^ 1, self.count
                 self.changed.notify_all()
 
-    def wait(self, phase: int) -> None:
+    def copy(self, land: Callable[[], None]) -> None:
+        """Begin a copy, which lands when somebody waits for it: as late as it may."""
         with self.changed:
-            came = self.changed.wait_for(lambda: self.phase != phase, timeout=WAIT_S)
+            self.copies.append(land)
+            self.changed.notify_all()
+
+    def wait(self, phase: int) -> None:
+        def is_complete() -> bool:
+            while self.copies:
+                self.copies.pop(0)()
+            return self.phase != phase
+
+        with self.changed:
+            came = self.changed.wait_for(is_complete, timeout=WAIT_S)
         assert came, f"a barrier waits for ever for phase {phase}"
 
 
@@ -97,10 +109,14 @@ class Descriptor:
 
 
 def tma_load(desc: Descriptor, at: Sequence[int], bar: Barrier, tile: Tile) -> None:
-    found = desc.window(at)
-    tile.data.zero_()
-    tile.data[: found.shape[0], : found.shape[1]] = found
-    bar.add(nbytes=-desc.block_type.nbytes)
+    def land() -> None:
+        found = desc.window(at)
+        tile.data.zero_()
+        tile.data[: found.shape[0], : found.shape[1]] = found
+        bar.add(nbytes=-desc.block_type.nbytes)
+
+    tile.data.fill_(float("nan"))  # from now on nobody knows what is in it
+    bar.copy(land)
 
 
 def tma_store(desc: Descriptor, at: Sequence[int], tile: Tile) -> None:
@@ -136,6 +152,11 @@ def load(pointer: Pointer, mask: Any = None, other: float = 0.0) -> torch.Tensor
 def store(pointer: Pointer, value: torch.Tensor, mask: torch.Tensor) -> None:
     inside = mask.expand(value.shape)
     pointer.memory[pointer.at.expand(value.shape)[inside]] = value[inside]
+
+
+def where(condition: torch.Tensor, x: Any, y: Any) -> torch.Tensor:
+    dtype = (x if isinstance(x, torch.Tensor) else y).dtype
+    return torch.where(condition, torch.as_tensor(x, dtype=dtype), torch.as_tensor(y, dtype=dtype))
 
 
 class Kernel:
@@ -205,7 +226,7 @@ def names() -> dict[str, Any]:
         full=lambda shape, value, dtype, layout: torch.full(shape, value, dtype=dtype),
         max=lambda x, axis: x.amax(axis), sum=lambda x, axis: x.sum(axis), exp2=torch.exp2,
         maximum=torch.maximum, convert_layout=lambda x, layout: x, load=load, store=store,
-        where=lambda c, x, y: torch.where(c, x, torch.as_tensor(y, dtype=x.dtype)),
+        where=where,
         allocate_shared_memory=allocate, warp_specialize=warp_specialize,
         **_named("NVMMADistributedLayout", "NVMMASharedLayout", "SliceLayout", "BlockedLayout",
                  "DotOperandLayout"),

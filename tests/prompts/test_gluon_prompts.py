@@ -5,6 +5,8 @@ For a second Triton, HOTLOOP_TRITON_36 names a folder that holds Triton 3.6.
 
 from __future__ import annotations
 
+import ast
+import builtins
 import json
 import os
 import subprocess
@@ -16,6 +18,7 @@ from typing import Any
 import pytest
 from prompt_cases import attention_task, norm_task
 
+from hotloop.prompts.fences import find_blocks
 from hotloop.prompts.gluon_names import gluon_names
 from hotloop.prompts.render import first_prompt, ideas_prompt
 
@@ -94,3 +97,38 @@ def test_without_a_gpu_only_triton_is_said_to_run(language: str, is_run: bool) -
     text = first_prompt(replace(task, info=replace(task.info, device="cpu"))).text
     assert ("interpreter" in text) is is_run
     assert ("not run" in text) is not is_run
+
+
+def used_and_imported(source: str) -> tuple[set[str], set[str]]:
+    """Return the names that a program reads and never makes, and those that it imports."""
+    nodes = list(ast.walk(ast.parse(source)))
+    names = [n for n in nodes if isinstance(n, ast.Name)]
+    made = {n.id for n in names if not isinstance(n.ctx, ast.Load)} | set(dir(builtins))
+    made |= {n.arg for n in nodes if isinstance(n, ast.arg)}
+    made |= {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    imported = {
+        alias.asname or alias.name
+        for n in nodes
+        if isinstance(n, (ast.Import, ast.ImportFrom))
+        for alias in n.names
+    }
+    return {n.id for n in names} - made, imported
+
+
+@pytest.mark.parametrize("make_task", [attention_task, norm_task])
+def test_every_name_in_a_program_of_a_prompt_is_imported_there(make_task: Any) -> None:
+    text = first_prompt(make_task("gluon")).text
+    programs = [b.text for b in find_blocks(text) if "gluon.jit" in b.text]
+    assert len(programs) == 2
+    for program in programs:
+        used, imported = used_and_imported(program)
+        assert used <= imported
+    _, ring = used_and_imported(programs[0])
+    needed = {"mbarrier", "tma", "warpgroup_mma", "warpgroup_mma_wait", "fence_async_shared"}
+    assert needed | {"TensorDescriptor", "gl", "gluon"} <= ring
+
+
+def test_the_attention_imports_the_fence_that_its_rules_ask_for() -> None:
+    text = first_prompt(attention_task("gluon")).text
+    (skeleton,) = (b.text for b in find_blocks(text) if "class ModelNew" in b.text)
+    assert "fence_async_shared" in used_and_imported(skeleton)[1]

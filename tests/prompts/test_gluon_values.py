@@ -34,6 +34,59 @@ def test_the_attention_of_the_skeleton_is_attention(H, HKV, S, SKV, D):
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)
 
 
+MASKED = "gl.where((key < SKV)[None, :], s"
+SCORE = "s * (scale * 1.4426950408889634)"
+
+
+def masked_attention(q, k, v, seen, bias):
+    scores = (q @ k.transpose(-1, -2)).double() * q.shape[-1] ** -0.5 + bias
+    weights = torch.nan_to_num(torch.softmax(scores.masked_fill(~seen, float("-inf")), -1), nan=0.0)
+    return (weights @ v.double()).float()
+
+
+def with_mods(source, mask, score="s * scale"):
+    """Put a mask and a score into the skeleton, where its comment says."""
+    assert source.count(MASKED) == 1
+    assert source.count(SCORE) == 1
+    source = source.replace(SCORE, f"({score}) * 1.4426950408889634")
+    return source.replace(MASKED, f"gl.where((key < SKV)[None, :] & ({mask}), s")
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        "query[:, None] >= key[None, :]",
+        "key[None, :] >= 64",  # no row sees a key of the first tile
+        "query[:, None] < key[None, :] - 70",  # the last rows see none at all
+        "(query[:, None] < 0) & (key[None, :] < 0)",
+    ],
+    ids=["causal", "first tile masked", "rows without keys", "nothing"],
+)
+def test_masks_and_scores_go_where_the_skeleton_says(mask):
+    _, source = programs(attention_task)
+    torch.manual_seed(len(mask))
+    q, k, v = torch.randn(1, 2, 130, 64), torch.randn(1, 2, 200, 64), torch.randn(1, 2, 200, 64)
+    model = run_program(with_mods(source, mask, "s * scale + (query[:, None] - key[None, :])"))
+    query, key = torch.arange(130), torch.arange(200)
+    expected = masked_attention(q, k, v, eval(mask), query[:, None] - key[None, :])
+    torch.testing.assert_close(model["ModelNew"]()(q, k, v), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('base = gl.where(new_top == float("-inf"), 0.0, new_top)', "base = new_top"),
+        ("total = gl.where(total == 0.0, 1.0, total)", "pass"),
+    ],
+)
+def test_without_its_guards_a_row_without_keys_is_no_number(old, new):
+    _, source = programs(attention_task)
+    assert source.count(old) == 1
+    spoilt = with_mods(source.replace(old, new), "query[:, None] < key[None, :] - 70")
+    q, k = torch.randn(1, 1, 130, 64), torch.randn(1, 1, 200, 64)
+    assert run_program(spoilt)["ModelNew"]()(q, k, k).isnan().any()
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(8, 64), (7, 50)])
 def test_the_model_of_the_skeleton_is_what_it_says(rows, columns):
     _, source = programs(norm_task)

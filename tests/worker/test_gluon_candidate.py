@@ -112,11 +112,91 @@ def test_a_forward_that_reads_values_is_not_blamed(cpu_judge: LocalVerifier) -> 
     assert len(found.resources) == 1
 
 
-def test_a_forward_that_launches_nothing_is_not_called_compiled(cpu_judge: LocalVerifier) -> None:
+@pytest.mark.parametrize(
+    ("lines", "needs"),
+    [
+        ("side, now = torch.cuda.Stream(), torch.cuda.current_stream(); side.wait_stream(now); "
+         "now.wait_stream(side); y.record_stream(now)", ""),
+        ("free, total = torch.cuda.mem_get_info(); assert 0 < free <= total", ""),
+        ("assert torch.device('cuda', 0) == x.device", ""),
+        ("torch.cuda.nvtx.range_push('all')", "NVTX functions not installed"),
+        ("y.view(7)", "shape"),
+    ],
+)  # fmt: skip
+def test_a_gap_of_a_machine_without_a_gpu_is_not_blamed(
+    cpu_judge: LocalVerifier, lines: str, needs: str
+) -> None:
+    found = verdict(cpu_judge, gluon(("        return y\n", f"        {lines}\n        return y\n")))
+    assert found.status is Status.COMPILED_ONLY, found.message
+    assert needs in found.message
+    assert ("not followed" in found.message) is bool(needs)
+    assert len(found.resources) == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["raise ValueError('no')", "[][1]", "scale_kernel.warmup()", "self.nobody"]
+)
+def test_an_error_of_its_own_is(cpu_judge: LocalVerifier, line: str) -> None:
+    found = verdict(cpu_judge, gluon(("        return y\n", f"        {line}\n        return y\n")))
+    assert found.status is Status.RUNTIME_ERROR, found.message
+
+
+def test_a_forward_that_launches_nothing_is_refused(cpu_judge: LocalVerifier) -> None:
     found = verdict(
         cpu_judge,
         gluon(("        scale_kernel[grid]", "        x.dim() > 2 and scale_kernel[grid]")),
     )
-    assert found.status is Status.COMPILED_ONLY
-    assert "none was compiled" in found.message
-    assert found.resources == ()
+    assert found.status is Status.REJECTED_STATIC
+    assert found.message.startswith("expected a forward that launches a `@gluon.jit` kernel")
+
+
+PLAIN = """
+import triton.language as tl
+
+@triton.jit
+def plain_kernel(x_ptr, scale_ptr, y_ptr, n, COLUMNS: tl.constexpr):
+    i = tl.program_id(0) * 256 + tl.arange(0, 256)
+    x = tl.load(x_ptr + i, mask=i < n)
+    tl.store(y_ptr + i, x * tl.load(scale_ptr + i % COLUMNS) + 1, mask=i < n)
+
+KEEP = (scale_kernel,)
+
+class ModelNew("""
+PLAIN_LAUNCH = "plain_kernel[grid](x, self.scale, y, x.numel(), x.shape[1])"
+GLUON_LAUNCH = (
+    "scale_kernel[grid](x, self.scale, y, x.numel(), x.shape[1], layout, num_warps=4)"
+)
+
+
+def test_a_gluon_kernel_that_is_only_named_is_no_gluon(cpu_judge: LocalVerifier) -> None:
+    named = gluon(("class ModelNew(", PLAIN), (GLUON_LAUNCH, PLAIN_LAUNCH))
+    refused = verdict(cpu_judge, named)
+    assert (refused.status, refused.stage) == (Status.REJECTED_STATIC, Stage.COMPILE)
+    assert "expected a kernel in gluon, got a Triton one" in refused.message
+    assert "`plain_kernel`" in refused.message
+    assert refused.evidence is not None
+    assert refused.evidence.details["rule"] == "language"
+    both = gluon(
+        ("class ModelNew(", PLAIN), (GLUON_LAUNCH, f"{GLUON_LAUNCH}\n        {PLAIN_LAUNCH}")
+    )
+    assert verdict(cpu_judge, both).status is Status.COMPILED_ONLY
+    assert verdict(cpu_judge, Candidate(language="triton", sources=named.sources)).passed
+
+
+@pytest.mark.parametrize(
+    ("line", "jit"),
+    [
+        ("from triton.experimental.gluon._runtime import jit", "jit"),
+        ("from triton.experimental import gluon\ng = gluon.jit", "g"),
+    ],
+)
+def test_gluon_by_another_name_is_gluon_and_no_triton(
+    cpu_judge: LocalVerifier, line: str, jit: str
+) -> None:
+    renamed = gluon(
+        ("from triton.experimental import gluon\n", f"{line}\n"), ("@gluon.jit", f"@{jit}")
+    )
+    assert verdict(cpu_judge, renamed).status is Status.COMPILED_ONLY
+    refused = verdict(cpu_judge, Candidate(language="triton", sources=renamed.sources))
+    assert refused.status is Status.REJECTED_STATIC
+    assert "expected a kernel in triton, got a Gluon one" in refused.message

@@ -103,6 +103,10 @@ class AttentionSpec:
 
     q is `(B, H, S, D)`, k and v are `(B, Hkv, Skv, D)`, all contiguous, in `dtype`; the output is
     `(B, H, S, D)`. Scores are scaled by `scale` before `score_mod`, as FlexAttention does.
+
+    With a `page_size` k and v are a paged cache, `(pages, Hkv, page_size, D)`, and the Model has a
+    buffer `page_table`, `(B, Skv / page_size)`, int32, that is not among `buffers`: the page of the
+    keys `i * page_size` and on of batch b is `page_table[b, i]`. `index_kv` counts keys of a batch.
     """
 
     B: int
@@ -120,3 +124,7 @@ class AttentionSpec:
     mask_mod: Graph | None = None
     """Bool-valued; the same leaves without score."""
     buffers: tuple[BufferSpec, ...] = ()
+    page_size: int | None = None
+    """Keys of a page, a power of two from 16 to 256; None: k and v are contiguous."""
+    pages: int | None = None
+    """Pages of the cache, used or not; None where it is not paged."""

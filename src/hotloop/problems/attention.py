@@ -22,9 +22,15 @@ POLICY = Policy(library_calls="none", shape_scope="nominal")
 
 CPU_BATCH, CPU_HEADS, CPU_SEQUENCE = 1, 2, 128
 """The sizes that replace larger ones without a GPU."""
+CPU_DECODE_BATCH, CPU_DECODE_KEYS = 2, 512
+"""The same of a decode step: two batches, which may have other lengths and other pages."""
+DECODE_QUERIES = 16
+"""With so few, and more keys than that, work and memory are those of the keys."""
 
 # Triton's interpreter does about 3 M scores a second, so this is about ten seconds a call.
 _MAX_CPU_SCORES = 1 << 25
+_MAX_CPU_DECODE_KEYS = 1 << 13
+"""Keys of all batches and heads; of each a row is read for every check."""
 
 
 def attention_problem(
@@ -88,13 +94,25 @@ def _cpu_sizes(
         return {}
     heads, sequence = sizes["H"], sizes["S"]
     kv_heads, kv_sequence = sizes.get("Hkv", heads), sizes.get("Skv", sequence)
-    if sizes["B"] * heads * sequence * kv_sequence <= _MAX_CPU_SCORES:
-        return {}
     group = heads // kv_heads if kv_heads > 0 else 1
     small_heads = max(CPU_HEADS, group)
-    small = {"B": CPU_BATCH, "H": small_heads, "S": CPU_SEQUENCE}
+    is_decode = sequence <= DECODE_QUERIES < kv_sequence
+    if is_decode and sizes["B"] * kv_heads * kv_sequence <= _MAX_CPU_DECODE_KEYS:
+        return {}
+    if not is_decode and sizes["B"] * heads * sequence * kv_sequence <= _MAX_CPU_SCORES:
+        return {}
+    small = {"B": CPU_DECODE_BATCH if is_decode else CPU_BATCH, "H": small_heads, "S": CPU_SEQUENCE}
     if "Hkv" in sizes:
         small["Hkv"] = small_heads // max(group, 1)
-    if "Skv" in sizes:
+    if is_decode and "Skv" in sizes:
+        small["Skv"] = _decode_keys(constants.get("page_size"))
+    elif "Skv" in sizes:
         small["Skv"] = max(1, kv_sequence * CPU_SEQUENCE // max(sequence, 1))
     return {n: min(v, sizes[n]) for n, v in small.items() if n not in settings}
+
+
+def _decode_keys(page_size: Constant | None) -> int:
+    """Return the keys of a small decode step: at least two pages, and a whole number of them."""
+    if isinstance(page_size, int) and page_size > 0:
+        return max(2 * page_size, CPU_DECODE_KEYS // page_size * page_size)
+    return CPU_DECODE_KEYS

@@ -57,7 +57,8 @@ def prompt_problem(
         )
     sizes = {**DEFAULTS["cpu" if device == "cpu" else "cuda"]}
     sizes |= stated_sizes(text, name, skip=settings) | stated_dtype(text, name, skip=settings)
-    wanted = {n for n in (*found, "get_buffers", *sizes, "Hkv", "Skv", "normalize", "scale") if n}
+    stated = ("Hkv", "Skv", "normalize", "scale", "page_size")
+    wanted = {n for n in (*found, "get_buffers", *sizes, *stated) if n}
     header = ["import torch", *(f"{n} = {v!r}" for n, v in sizes.items())]
     aliases = [f"{role} = {n}" for role, n in found._asdict().items() if n and n != role]
     source = render(needed_statements(code, wanted), header=header, footer=aliases)

@@ -20,6 +20,7 @@ ATTENTION_SETTINGS = (
     "dtype",
     "scale",
     "normalize",
+    "page_size",
     "buffer_seed",
     "timed_profile",
 )

@@ -12,11 +12,14 @@ from dataclasses import replace
 from hotloop.core import kill_points
 from hotloop.core.attempt import FREE_ACTIONS, Action, Proposal, Written
 from hotloop.core.candidate import Candidate
+from hotloop.core.hopper import why_no_gluon
+from hotloop.core.language import GLUON
 from hotloop.core.model import CallJournal, Finish, Model, Prompt, Reply
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Store
 from hotloop.core.space import Space
 from hotloop.core.verdict import Evidence
+from hotloop.errors import ConfigError
 from hotloop.prompts import render
 from hotloop.prompts.calling import CUT, Answer, Caller, Until
 from hotloop.prompts.example import Examples
@@ -92,7 +95,12 @@ class ModelGenerator:
         self._mutex = threading.Lock()
 
     def space(self, info: ProblemInfo) -> Space:
-        """Return an empty space: a model's candidates declare their own."""
+        """Return an empty space: a model's candidates declare their own.
+
+        Raises:
+            ConfigError: the language is of no use on the GPU; no model was asked yet.
+        """
+        self._check_language(info)
         return Space(dimensions=())
 
     def needs_call(self, proposal: Proposal) -> bool:
@@ -132,7 +140,11 @@ class ModelGenerator:
         """Return the prompt of a proposal that needs a call, without calling anybody.
 
         The one that was sent, if one was; a draft's idea is in it only where it is known already.
+
+        Raises:
+            ConfigError: the language is of no use on the GPU.
         """
+        self._check_language(info)
         index = proposal.point.get("idea")
         idea = self._ideas.known(index) if isinstance(index, int) else None
         return self._prompts.sent(proposal) or self._prompts.peek(info, proposal, idea)
@@ -140,6 +152,12 @@ class ModelGenerator:
     def ideas_prompt(self, info: ProblemInfo) -> Prompt:
         """Return the prompt that asks for ideas before the first drafts."""
         return self._prompts.ideas_prompt(info)
+
+    def _check_language(self, info: ProblemInfo) -> None:
+        if self._language != GLUON.name:
+            return
+        if text := why_no_gluon(info.device, info.environment.get("gpu")):
+            raise ConfigError(f"--language {self._language}: {text}")
 
     def _with_call(self, info: ProblemInfo, proposal: Proposal, until: Until) -> Written:
         sent = self._prompts.sent(proposal)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-_HINTS: tuple[tuple[str, str], ...] = (
+_HINTS: tuple[tuple[str, str], ...] = (  # the first that fits; a mismatch prints whole layouts
     (
         r"unexpected operand layout for NvidiaMmaEncodingAttr",
         "An operand of `warpgroup_mma` that is a tensor, not a tile, has to be in "
@@ -26,11 +26,6 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "`tile.permute((1, 0))`.",
     ),
     (
-        r"Failed to find a valid layout|element_bitwidth|swizzle",
-        "`gl.NVMMASharedLayout` has the bits of one element, and a swizzle of at most the bytes of "
-        "a tile's row.",
-    ),
-    (
         r"[Ll]ayout mismatch|mismatched layouts?|requires the same encoding|same layout",
         "Two tensors in one operation are in different layouts. Make an index in the "
         "`gl.SliceLayout` of the layout that it is expanded into, or change one of them with "
@@ -41,6 +36,11 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"module 'triton\.experimental\.gluon[\w.]*' has no attribute",
         "Gluon has not all of Triton's functions, and its names differ between releases: use those "
         "in the rules above.",
+    ),
+    (
+        r"Failed to find a valid layout|element_bitwidth|swizzle",
+        "`gl.NVMMASharedLayout` has the bits of one element, and a swizzle of at most the bytes of "
+        "a tile's row.",
     ),
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hotloop.core import language
@@ -20,6 +21,8 @@ MAX_OPEN_BRACKETS = 200
 """Of one kind, unbalanced, in one line: the parser recurses on each."""
 
 GLUON_MODULE = "triton.experimental.gluon"
+ALIAS_DEPTH = 3
+"""An alias of an alias of an alias is followed, and no further."""
 
 _MODEL_LINE = re.compile(r"^class ModelNew\b", re.MULTILINE)
 _DEEP = re.compile(rf"[-+~(\[{{]{{{MAX_OPEN_BRACKETS},}}")
@@ -92,35 +95,64 @@ def read_program(text: str) -> Program:
     names = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
     names |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     is_cuda = bool(names & {"load_inline"})
+    is_gluon = bool(gluon_kernels(tree))
     return Program(
         text=text,
         parses=True,
         has_model=model is not None,
         has_forward=model is not None and _returns(model),
-        has_kernel=is_cuda or any(is_kernel(n) for n in ast.walk(tree)),
+        has_kernel=is_cuda or is_gluon or any(is_kernel(n) for n in ast.walk(tree)),
         is_cuda=is_cuda,
-        is_gluon=bool(gluon_kernels(tree)),
+        is_gluon=is_gluon,
     )
 
 
 def gluon_kernels(tree: ast.Module) -> list[ast.FunctionDef]:
-    """Return the functions that are decorated with Gluon's `jit`, however it was imported."""
-    modules, functions = {f"{GLUON_MODULE}.jit"}, set()
-    for node in ast.walk(tree):
-        for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
-            origin = (
-                f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
-            )
-            if origin == GLUON_MODULE and (alias.asname or isinstance(node, ast.ImportFrom)):
-                modules.add(f"{alias.asname or alias.name}.jit")
-            elif origin == f"{GLUON_MODULE}.jit":
-                functions.add(alias.asname or alias.name)
-    return [
-        node
+    """Return the functions that Gluon's `jit` makes kernels, under whatever name it goes here."""
+    origins = _origins(tree)
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    called = {
+        arg.id
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        and (modules | functions) & {_decorator(d) for d in node.decorator_list}
+        if isinstance(node, ast.Call) and _is_gluon_jit(_origin(node.func, origins))
+        for arg in node.args
+        if isinstance(arg, ast.Name)
+    }
+    return [
+        function
+        for function in functions
+        if function.name in called
+        or any(_is_gluon_jit(_origin(d, origins)) for d in function.decorator_list)
     ]
+
+
+def _origins(tree: ast.Module) -> dict[str, str]:
+    """Return what names were imported as, also through `name = other` and `name = module.other`."""
+    origins: dict[str, str] = {}
+    nodes = list(ast.walk(tree))
+    for node in nodes:
+        for alias in node.names if isinstance(node, (ast.Import, ast.ImportFrom)) else ():
+            if isinstance(node, ast.ImportFrom):
+                origins[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+            elif alias.asname:
+                origins[alias.asname] = alias.name
+    for _ in range(ALIAS_DEPTH):
+        for node in nodes:
+            if isinstance(node, ast.Assign) and (origin := _origin(node.value, origins)):
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        origins.setdefault(target.id, origin)
+    return origins
+
+
+def _origin(node: ast.expr, origins: Mapping[str, str]) -> str:
+    """Return the dotted name that an expression, or what it calls, was imported as."""
+    first, _, rest = _decorator(node).partition(".")
+    return f"{origins.get(first, first)}.{rest}".rstrip(".")
+
+
+def _is_gluon_jit(origin: str) -> bool:
+    return origin.startswith(f"{GLUON_MODULE}.") and origin.endswith((".jit", ".GluonJITFunction"))
 
 
 def _decorator(node: ast.expr) -> str:

@@ -27,6 +27,7 @@ from hotloop.prompts.gluon_names import gluon_names
 from hotloop.prompts.memory import Memory
 from hotloop.prompts.task import (
     Task,
+    captured_names,
     device_lines,
     interface_kind,
     policy_lines,
@@ -243,7 +244,8 @@ def _render(
         "language": task.language,
         "language_title": LANGUAGES[task.language].title,
         "gluon": gluon_names(task.info.environment.get("triton")),
-        "buffers": [b.name for b in task.info.attention.buffers] if task.info.attention else [],
+        "buffers": captured_names(task.info),
+        "is_paged": task.info.attention is not None and task.info.attention.page_size is not None,
         "sizes": size_lines(task.info),
         "policy": policy_lines(problem.policy, task.info),
         "device": device_lines(task.info, task.language),

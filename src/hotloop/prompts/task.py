@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hotloop.core.graph import AttentionSpec
 from hotloop.core.language import TRITON, runs_on_cpu
 from hotloop.core.problem import Policy, Problem, ProblemInfo, ProblemKind, TensorSpec
 from hotloop.core.python_source import parse_python
@@ -97,9 +98,13 @@ def size_lines(info: ProblemInfo) -> list[str]:
     """Return the sizes at the nominal workload: attention's letters, or the tensors."""
     if info.attention is not None:
         a = info.attention
+        keys = f"(B {a.B}, Hkv {a.Hkv}, Skv {a.Skv}, D {a.D})"
+        if a.page_size is not None:
+            keys = f"a paged cache ({a.pages} pages, Hkv {a.Hkv}, {a.page_size} keys, D {a.D})"
         return [
-            f"q is (B {a.B}, H {a.H}, S {a.S}, D {a.D}), k and v are (B {a.B}, Hkv {a.Hkv}, "
-            f"Skv {a.Skv}, D {a.D}), the output is as q; all contiguous, {a.dtype}",
+            f"q is (B {a.B}, H {a.H}, S {a.S}, D {a.D}), k and v are {keys}, the output is as q; "
+            f"all contiguous, {a.dtype}",
+            *_page_lines(a),
             f"scores are scaled by {a.scale:.8g} before score_mod; normalisation: {a.normalize}",
             *(f"captured tensor `{b.name}`: {_shape(b.shape)}, {b.dtype}" for b in a.buffers),
         ]
@@ -107,6 +112,14 @@ def size_lines(info: ProblemInfo) -> list[str]:
     lines = [_tensor(kind, spec) for kind, specs in groups for spec in specs]
     cut = len(lines) - MAX_TENSORS
     return [*lines[:MAX_TENSORS], *([f"... and {cut} tensors more"] if cut > 0 else [])]
+
+
+def captured_names(info: ProblemInfo) -> list[str]:
+    """Return the names of attention's buffers: the page table, then what the functions capture."""
+    if info.attention is None:
+        return []
+    table = [] if info.attention.page_size is None else ["page_table"]
+    return [*table, *(b.name for b in info.attention.buffers)]
 
 
 def policy_lines(policy: Policy, info: ProblemInfo) -> list[str]:
@@ -143,6 +156,20 @@ def device_lines(info: ProblemInfo, language: str = TRITON.name) -> list[str]:
 def interface_kind(problem: Problem) -> str:
     """Return which contract holds: `attention` or `model`."""
     return "attention" if problem.kind is ProblemKind.ATTENTION else "model"
+
+
+def _page_lines(spec: AttentionSpec) -> list[str]:
+    """Return the layout of a paged cache; nothing where k and v are contiguous."""
+    size = spec.page_size
+    if size is None:
+        return []
+    return [
+        f"each batch has Skv {spec.Skv} keys; captured tensor `page_table`: "
+        f"{_shape((spec.B, spec.Skv // size))}, int32: row i % {size} of page "
+        f"page_table[b, i // {size}] holds key i of batch b",
+        "pages lie in any order, none is in the table twice, and some are not in it; the table is "
+        "drawn anew for every check",
+    ]
 
 
 def _tensor(kind: str, spec: TensorSpec) -> str:

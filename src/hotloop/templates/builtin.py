@@ -16,6 +16,8 @@ from hotloop.core.space import Space
 from hotloop.errors import UnsupportedOp
 from hotloop.templates.analysis import unsupported
 from hotloop.templates.attention.family import AttentionFamily
+from hotloop.templates.decode.family import DecodeFamily
+from hotloop.templates.decode.schedule import is_decode
 from hotloop.templates.family_choice import Family, FamilyChoice
 from hotloop.templates.hopper.family import HopperFamily
 from hotloop.templates.hopper.schedule import is_covered
@@ -81,12 +83,19 @@ def family_of(info: ProblemInfo) -> Family:
 
 
 def _attention_family(info: ProblemInfo, spec: AttentionSpec) -> Family:
-    """Return the portable family, beside that for Hopper where there is such a GPU."""
+    """Return the portable family, beside that for few queries, or for Hopper GPUs, where one fits.
+
+    Caches in pages are read by the family for few queries alone.
+    """
+    if spec.page_size is not None:
+        return DecodeFamily(spec)
     portable = AttentionFamily(spec)
+    if is_decode(spec):
+        return FamilyChoice({"decode": DecodeFamily(spec), "portable": portable})
     is_hopper = info.device == "cuda" and HOPPER.search(str(info.environment.get("gpu")))
-    if not is_hopper or not is_covered(spec):
-        return portable
-    return FamilyChoice({"hopper": HopperFamily(spec), "portable": portable})
+    if is_hopper and is_covered(spec):
+        return FamilyChoice({"hopper": HopperFamily(spec), "portable": portable})
+    return portable
 
 
 def _check_no_opaque(graph: Graph) -> None:

@@ -24,10 +24,12 @@ from hotloop.worker import attention_math, baselines
 from hotloop.worker.approximate_tanh import OPTIONS, approximate_tanh, uses_tanh
 from hotloop.worker.attention_file import AttentionSizes
 from hotloop.worker.attention_math import Grid, Mods, over_grid
-from hotloop.worker.baselines import APPROXIMATE_BASELINES, FLASH_BASELINE
+from hotloop.worker.baselines import APPROXIMATE_BASELINES, FLASH_BASELINE, GATHER_BASELINE
 from hotloop.worker.block_masks import BlockMasks
 from hotloop.worker.draw import Draw
 from hotloop.worker.inputs import generator
+from hotloop.worker.paged import PAGE_TABLE, gather_pages
+from hotloop.worker.paged_flex import PagedFlex
 
 if TYPE_CHECKING:
     from hotloop.worker.attention_reference import AttentionReference
@@ -68,6 +70,8 @@ class AttentionBaselines:
             call = self._vendor(name, draw)
         elif name in APPROXIMATE_BASELINES:
             return self._approximate(name, draw)
+        elif name == GATHER_BASELINE:
+            call = self._gather(draw)
         else:
             call = self._flex(name, draw)
         return self._ready(name, call, draw)
@@ -81,28 +85,24 @@ class AttentionBaselines:
 
     def _eager(self, draw: Draw) -> Callable[[], Any]:
         reference = self._reference
-        q, k, v = draw.inputs
         if reference.mods.sigmoid:
-            return lambda: attention_math.unfused(q, k, v, reference.mods)
+            return lambda: attention_math.unfused(*reference.in_order(draw), reference.mods)
         if reference.flex_fault is not None:
             raise ProblemError(f"baseline 'eager' does not apply: {reference.flex_fault}")
-        return lambda: reference.flex(q, k, v)
+        return lambda: reference.flex(*reference.in_order(draw))
 
     def _flex(
         self, name: str, draw: Draw, options: Mapping[str, Any] | None = None
     ) -> Callable[[], Any]:
         mods = self._reference.mods
+        if self._reference.sizes.page_size is not None:
+            return self._paged_flex(name, draw, options)
         q, k, v = draw.inputs
         more: dict[str, Any] = {}
         if name == FLASH_BASELINE:
             require_flash()
             more["kernel_options"] = {"BACKEND": "FLASH"}
-        block_mask = None
-        if mods.mask_mod is not None:
-            with self._reference.bound(draw.state):
-                grid = probe(self._reference.sizes, self._reference.device)
-                block_mask, elapsed_ms = self._masks.of(draw.state, grid)
-            self._reference.prepare_ms[name] = elapsed_ms
+        block_mask = self._block_mask(name, draw)
         fast = baselines.compiled(flex_attention, name, options)
         return lambda: fast(
             q,
@@ -114,6 +114,58 @@ class AttentionBaselines:
             enable_gqa=q.shape[1] != k.shape[1],
             **more,
         )
+
+    def _block_mask(self, name: str, draw: Draw) -> Any:
+        """Return the block mask of keys in their order, None without a mask; notes its time."""
+        if self._reference.mods.mask_mod is None:
+            return None
+        with self._reference.bound(draw.state):
+            grid = probe(self._reference.sizes, self._reference.device)
+            block_mask, elapsed_ms = self._masks.of(draw.state, grid)
+        self._reference.prepare_ms[name] = elapsed_ms
+        return block_mask
+
+    def _paged_flex(
+        self, name: str, draw: Draw, options: Mapping[str, Any] | None
+    ) -> Callable[[], Any]:
+        """Return FlexAttention that reads the pages where they lie."""
+        reference = self._reference
+        q, k, v = draw.inputs
+        flex = PagedFlex(reference.mods, reference.sizes, draw.state[PAGE_TABLE])
+        with reference.bound(draw.state):
+            grid = probe(reference.sizes, reference.device)
+            block_mask, reference.prepare_ms[name] = flex.block_mask(grid)
+        fast = baselines.compiled(flex_attention, name, options)
+        return lambda: fast(
+            flex.view_query(q),
+            flex.view_pages(k),
+            flex.view_pages(v),
+            score_mod=flex.score_mod,
+            block_mask=block_mask,
+            scale=reference.mods.scale,
+            enable_gqa=q.shape[1] != k.shape[1],
+        ).reshape(q.shape)
+
+    def _gather(self, draw: Draw) -> Callable[[], Any]:
+        """Return FlexAttention on k and v that each call first copies into their order."""
+        mods, table = self._reference.mods, draw.state[PAGE_TABLE]
+        q, k, v = draw.inputs
+        block_mask = self._block_mask(GATHER_BASELINE, draw)
+
+        def gathered(q: Tensor, k: Tensor, v: Tensor, table: Tensor) -> Any:
+            k, v = gather_pages(k, table), gather_pages(v, table)
+            return flex_attention(
+                q,
+                k,
+                v,
+                score_mod=mods.score_mod,
+                block_mask=block_mask,
+                scale=mods.scale,
+                enable_gqa=q.shape[1] != k.shape[1],
+            )
+
+        fast = baselines.compiled(gathered, GATHER_BASELINE)
+        return lambda: fast(q, k, v, table)
 
     def _approximate(self, name: str, draw: Draw) -> Callable[[], Any]:
         """Return FlexAttention with the approximate tanh.
@@ -156,10 +208,10 @@ class AttentionBaselines:
             return vendor_form(reference.mods, reference.sizes, reference.device)
 
     def _sigmoid_compiled(self, draw: Draw) -> Callable[[], Any]:
-        mods = self._reference.mods
-        q, k, v = draw.inputs
+        reference = self._reference
+        mods = reference.mods
         fast = baselines.compiled(lambda q, k, v: attention_math.unfused(q, k, v, mods), "compile")
-        return lambda: fast(q, k, v)
+        return lambda: fast(*reference.in_order(draw))
 
 
 def applicable(mods: Mods, sizes: AttentionSizes, device: str) -> tuple[str, ...]:
@@ -167,7 +219,11 @@ def applicable(mods: Mods, sizes: AttentionSizes, device: str) -> tuple[str, ...
     if mods.sigmoid:
         return baselines.SIGMOID_BASELINES
     left_out = set[str]()
-    if vendor_form(mods, sizes, device) is None:
+    if sizes.page_size is None:
+        left_out.add(GATHER_BASELINE)
+    else:
+        left_out.add(FLASH_BASELINE)
+    if sizes.page_size is not None or vendor_form(mods, sizes, device) is None:
         left_out |= set(_VENDOR)
     if not uses_tanh(mods, device):
         left_out |= set(APPROXIMATE_BASELINES)

@@ -19,11 +19,14 @@ from hotloop.worker.memory import memory_bytes
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 NORMALIZERS = ("softmax", "sigmoid")
 FLOAT64_BYTES = 8
+PAGE_SIZES = (16, 32, 64, 128, 256)
+SPARE_PAGES = 3
+"""Pages of a paged cache that no batch uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionSizes:
-    """q is (B, H, S, D); k and v are (B, Hkv, Skv, D)."""
+    """q is (B, H, S, D); k and v are (B, Hkv, Skv, D), or pages of that."""
 
     B: int
     H: int
@@ -36,6 +39,20 @@ class AttentionSizes:
     """Factor of the scores before score_mod; 1/sqrt(D) unless the file sets `scale`."""
     normalize: str
     """`softmax` or `sigmoid`."""
+    page_size: int | None = None
+    """Keys of one page where k and v are a paged cache; None: they are contiguous."""
+
+    @property
+    def kv_shape(self) -> tuple[int, int, int, int]:
+        """The shape of k and of v as they are passed."""
+        if self.page_size is None:
+            return self.B, self.Hkv, self.Skv, self.D
+        pages = self.B * (self.Skv // self.page_size) + SPARE_PAGES
+        return pages, self.Hkv, self.page_size, self.D
+
+    def kv_bytes(self, frac: float) -> int:
+        """Return the bytes of a share, 0 to 1, of the keys and values that may be seen."""
+        return 2 * round(frac * self.B * self.Hkv * self.Skv) * self.D * self.dtype.itemsize
 
 
 def read_sizes(problem: Problem, namespace: Mapping[str, Any]) -> AttentionSizes:
@@ -58,8 +75,13 @@ def read_sizes(problem: Problem, namespace: Mapping[str, Any]) -> AttentionSizes
     scale = namespace.get("scale", 1 / math.sqrt(sizes["D"]))
     if isinstance(scale, bool) or not isinstance(scale, (int, float)) or not math.isfinite(scale):
         raise _wrong(problem, "scale", f"scale must be a finite number, got {scale!r}")
-    dtype = _dtype(problem, namespace.get("dtype", "bfloat16"))
-    return AttentionSizes(**sizes, dtype=dtype, scale=float(scale), normalize=normalize)
+    return AttentionSizes(
+        **sizes,
+        dtype=_dtype(problem, namespace.get("dtype", "bfloat16")),
+        scale=float(scale),
+        normalize=normalize,
+        page_size=_page_size(problem, namespace.get("page_size"), sizes["Skv"]),
+    )
 
 
 def check_fits(problem: Problem, sizes: AttentionSizes, device: str) -> None:
@@ -71,7 +93,7 @@ def check_fits(problem: Problem, sizes: AttentionSizes, device: str) -> None:
         ProblemError: names the sizes, what they take and what there is.
     """
     s = sizes
-    rows, keys = s.B * s.H * s.S, s.B * s.Hkv * s.Skv
+    rows, keys = s.B * s.H * s.S, math.prod(s.kv_shape[:3])
     needed = s.D * (s.dtype.itemsize * 2 * (rows + keys) + FLOAT64_BYTES * rows)
     there = memory_bytes(device)
     if needed > there:
@@ -123,6 +145,20 @@ def _dtype(problem: Problem, value: Any) -> torch.dtype:
         names = ", ".join(str(d).removeprefix("torch.") for d in DTYPES)
         raise _wrong(problem, "dtype", f"dtype is one of {names}, got {value!r}")
     return dtype
+
+
+def _page_size(problem: Problem, value: Any, keys: int) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or value not in PAGE_SIZES:
+        sizes = ", ".join(map(str, PAGE_SIZES))
+        raise _wrong(problem, "page_size", f"page_size is one of {sizes}, or None; got {value!r}")
+    if keys % value:
+        raise _wrong(
+            problem, "page_size",
+            f"page_size {value} must divide the number of keys, got Skv {keys}; change one",
+        )  # fmt: skip
+    return int(value)
 
 
 def _wrong(problem: Problem, name: str, message: str) -> ProblemError:

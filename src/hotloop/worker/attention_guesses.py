@@ -219,7 +219,7 @@ def _apart(pairs: list[list[int]]) -> list[list[int]]:
 
 
 def _rows(reference: Any, draw: Any, batch: int, head: int, picked: Tensor) -> Rows:
-    q, k, v = draw.inputs
+    q, k, v = reference.in_order(draw)
     shared = head // (q.shape[1] // k.shape[1])
     at = torch.tensor([batch], device=q.device)
     grid = Grid(

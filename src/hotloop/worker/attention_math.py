@@ -13,9 +13,10 @@ tiled     online softmax over key tiles with float32 accumulators, the same roun
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -135,22 +136,35 @@ def tiled(q: Tensor, k: Tensor, v: Tensor, mods: Mods, *, key_tile: int = KEY_TI
     return _in_blocks(block, q, k, v, q.dtype)
 
 
-def visible_frac(mods: Mods, shape: tuple[int, int, int, int], device: torch.device) -> float:
-    """Return the share of (batch, head, query, key) places that `mask_mod` keeps; 1 without one."""
+class Visible(NamedTuple):
+    """What a mask leaves, as shares from 0 to 1."""
+
+    score_frac: float
+    """Of the (batch, head, query, key) places."""
+    key_frac: float
+    """Of the (batch, kv head, key) places: those that some query sees."""
+
+
+def visible(mods: Mods, kv_heads: int, shape: tuple[int, int, int, int], device: str) -> Visible:
+    """Return what `mask_mod` keeps of (B, H, S, Skv) scores; everything without one."""
     if mods.mask_mod is None:
-        return 1.0
+        return Visible(1.0, 1.0)
     batch, heads, rows, keys = shape
+    at = torch.device(device)
+    seen = torch.zeros((batch, heads, keys), dtype=torch.bool, device=at)
     kept = 0.0
-    for bs, hs, qs in _blocks(batch, heads, rows, keys, _block_elements(device)):
+    for bs, hs, qs in _blocks(batch, heads, rows, keys, _block_elements(at)):
         grid = Grid.ranges(
-            device, (bs.start, bs.stop), (hs.start, hs.stop), (qs.start, qs.stop), (0, keys)
+            at, (bs.start, bs.stop), (hs.start, hs.stop), (qs.start, qs.stop), (0, keys)
         )
-        kept += float(
-            over_grid(mods.mask_mod, grid)
-            .expand(bs.stop - bs.start, hs.stop - hs.start, qs.stop - qs.start, keys)
-            .sum(dtype=torch.int64)
+        mask = over_grid(mods.mask_mod, grid).expand(
+            bs.stop - bs.start, hs.stop - hs.start, qs.stop - qs.start, keys
         )
-    return kept / (batch * heads * rows * keys)
+        kept += float(mask.sum(dtype=torch.int64))
+        seen[bs, hs] |= mask.any(dim=2)
+    shared = seen.view(batch, kv_heads, heads // kv_heads, keys).any(dim=2)
+    seen_keys = float(shared.sum(dtype=torch.int64))
+    return Visible(kept / math.prod(shape), seen_keys / shared.numel())
 
 
 def _weights(scores: Tensor, mods: Mods) -> tuple[Tensor, Tensor | float]:

@@ -21,12 +21,13 @@ from torch import Tensor
 from hotloop.core.problem import NOTHING_TELLS
 from hotloop.core.verdict import Tier
 from hotloop.errors import ProblemError
-from hotloop.worker import attention_math, baselines, needles
+from hotloop.worker import attention_math, baselines, needles, paged
 from hotloop.worker.attention_baselines import AttentionBaselines
 from hotloop.worker.attention_file import check_fits
-from hotloop.worker.attention_math import Mods, visible_frac
+from hotloop.worker.attention_math import Mods, visible
 from hotloop.worker.attention_values import fill_attention
 from hotloop.worker.attribution import user_code
+from hotloop.worker.captured_reach import check_reach
 from hotloop.worker.draw import (
     Draw,
     Outputs,
@@ -46,14 +47,13 @@ from hotloop.worker.precision import STRICT, applied
 from hotloop.worker.uncompiled_flex import (
     flex_keeps_float32_scores,
     masked_score,
+    too_large,
     uncompiled_flex,
 )
 from hotloop.worker.value_profiles import ATTENTION_PROFILES, names
 
 PROFILES = names(ATTENTION_PROFILES)
 NOMINAL_SEED = 1
-FLEX_COPIES = 8
-"""S x Skv float32 tensors that uncompiled FlexAttention holds at its peak."""
 
 
 class AttentionReference(Reference):
@@ -75,8 +75,9 @@ class AttentionReference(Reference):
         self.flops = 4.0 * s.B * s.H * s.S * s.Skv * s.D
         self._home = self._buffers(NOMINAL_SEED, timed=True)
         with self.bound(self._home):
-            frac = visible_frac(self.mods, (s.B, s.H, s.S, s.Skv), torch.device(self.device))
-        self.useful_flops = self.flops * frac
+            check_reach(loaded)
+            seen = visible(self.mods, s.Hkv, (s.B, s.H, s.S, s.Skv), self.device)
+        self.useful_flops = self.flops * seen.score_frac
         self._flex_scores_float32 = self.mods.sigmoid or flex_keeps_float32_scores(self.device)
         if not self._flex_scores_float32:
             self.note("uncompiled flex_attention rounds scores here; the envelope up-casts q, k, v")
@@ -92,7 +93,8 @@ class AttentionReference(Reference):
             output_specs(outputs),
             tuple(tensor_spec(n, t) for n, t in nominal.state.items()),
         )
-        self.io_bytes = nbytes([*nominal.inputs, *nominal.state.values(), *outputs])
+        moved = [nominal.inputs[0], *nominal.state.values(), *outputs]
+        self.io_bytes = nbytes(moved) + s.kv_bytes(seen.key_frac)
         del nominal, outputs
         fast = names(ATTENTION_PROFILES, Tier.FAST)
         self.profiles = tuple(p for p in fast if loaded.wants(p) and self._admit(p))
@@ -116,7 +118,7 @@ class AttentionReference(Reference):
         if profile not in PROFILES:
             raise ValueError(f"expected a profile of {PROFILES}, got {profile!r}")
         s = self.sizes
-        shapes = ((s.B, s.H, s.S, s.D), *(((s.B, s.Hkv, s.Skv, s.D),) * 2))
+        shapes = ((s.B, s.H, s.S, s.D), s.kv_shape, s.kv_shape)
         tensors = tuple(torch.empty(n, dtype=s.dtype, device=self.device) for n in shapes)
         draw = Draw(tensors, self._buffers(seed, timed=timed), seed, profile)
         self.redraw_inputs(draw, seed)
@@ -126,22 +128,28 @@ class AttentionReference(Reference):
         """Write new q, k, v in place; captured tensors stay."""
         self._fill(draw, seed)
 
+    def in_order(self, draw: Draw) -> tuple[Tensor, Tensor, Tensor]:
+        """Return q, and k and v as (B, Hkv, Skv, D); of a paged cache these are copies."""
+        return draw.inputs if self.sizes.page_size is None else paged.in_order(draw)
+
     def _fill(self, draw: Draw, seed: int) -> needles.NeedlePlan | None:
         """Write q, k, v of a seed; return where the needles are, if there are any."""
         gen = generator(seed, self.device)
         draw.seed = seed
-        q, k, v = draw.inputs
+        s, plan = self.sizes, None
+        q, k, v = self.in_order(draw)
         fill_attention((q, k, v), draw.profile, gen, self.mods.scale)
         if draw.profile == "needles":
             with self.wide(draw.state), applied(STRICT):
-                plan = needles.plan_needles(self._shape(), self.mods, gen)
+                plan = needles.plan_needles((s.B, s.H, s.Hkv, s.S, s.Skv), self.mods, gen)
             needles.write_needles(q, k, plan, self.mods.scale)
-            return plan
-        return None
+        if s.page_size is not None:
+            paged.write_back(draw, k, v, gen)
+        return plan
 
     def eager(self, draw: Draw) -> Outputs:
         """Run uncompiled FlexAttention, or the same operations in blocks where it cannot run."""
-        q, k, v = draw.inputs
+        q, k, v = self.in_order(draw)
         with applied(self.precision), self.bound(draw.state):
             if self.mods.sigmoid or self.flex_fault is not None:
                 return (attention_math.unfused(q, k, v, self.mods),)
@@ -149,7 +157,7 @@ class AttentionReference(Reference):
 
     def golden(self, draw: Draw) -> Outputs:
         """Run exact attention in float64, in blocks."""
-        q, k, v = draw.inputs
+        q, k, v = self.in_order(draw)
         with applied(STRICT), self.wide(draw.state), Widen():
             return (attention_math.exact(q, k, v, self.mods),)
 
@@ -159,7 +167,7 @@ class AttentionReference(Reference):
         FlexAttention compiles anew for every draw's block mask (seconds), so it joins once, for the
         first draw; the tiled member rounds where it rounds.
         """
-        q, k, v = draw.inputs
+        q, k, v = self.in_order(draw)
         members = {"eager": self._eager_member(draw)}
         with applied(self.precision), self.bound(draw.state):
             members["tiled"] = (attention_math.tiled(q, k, v, self.mods),)
@@ -224,23 +232,22 @@ class AttentionReference(Reference):
     def _buffers(self, seed: int, *, timed: bool) -> dict[str, Tensor]:
         pinned = self.loaded.buffer_seed if timed else None
         drawn = draw_buffers(self.loaded, seed if pinned is None else pinned)
-        return {**self.loaded.fixed_buffers, **drawn}
+        state = {**self.loaded.fixed_buffers, **drawn}
+        return paged.with_page_table(state, self.loaded, seed)
 
     def _install(self, state: dict[str, Tensor]) -> None:
         namespace = self.loaded.namespace
         for name, tensor in state.items():
+            if name == paged.PAGE_TABLE and self.sizes.page_size is not None:
+                continue  # modifications count keys in their order
             # a tensor fixed in a closure is no global; another global may have its name
             if name not in self.loaded.fixed_buffers or isinstance(namespace.get(name), Tensor):
                 namespace[name] = tensor
 
-    def _shape(self) -> needles.Shape:
-        s = self.sizes
-        return s.B, s.H, s.Hkv, s.S, s.Skv
-
     def _eager_member(self, draw: Draw) -> Outputs:
         if self._flex_scores_float32:
             return self.eager(draw)
-        q, k, v = (t.float() for t in draw.inputs)
+        q, k, v = (t.float() for t in self.in_order(draw))
         with applied(self.precision), self.bound(draw.state):
             return (attention_math.unfused(q, k, v, self.mods).to(self.sizes.dtype),)
 
@@ -248,15 +255,12 @@ class AttentionReference(Reference):
         """Return why uncompiled FlexAttention cannot run here, or None."""
         if self.mods.sigmoid:
             return "FlexAttention has no sigmoid normalisation"
-        s = self.sizes
-        need = FLEX_COPIES * 4 * s.B * s.H * s.S * s.Skv
-        free = torch.cuda.mem_get_info()[0] if self.device == "cuda" else 2 << 30
-        if need > free // 2:
-            return f"S x Skv scores in float32 need {need >> 30} GiB"
-        q, k, v = draw.inputs
+        reason = too_large(self.sizes, self.device)
+        if reason is not None:
+            return reason
         try:
             with applied(self.precision), self.bound(draw.state):
-                self.flex(q, k, v)
+                self.flex(*self.in_order(draw))
         except ProblemError as exc:
             # the golden ran the same modifications, so this is a limit of FlexAttention
             self.note(f"eager is written out: uncompiled flex_attention fails ({exc})")
@@ -281,7 +285,7 @@ class AttentionReference(Reference):
             )
         reason = unfit_reason(self.eager(draw), golden)
         if reason is None and plan is not None:
-            q, k, v = draw.inputs
+            q, k, v = self.in_order(draw)
             with self.wide(draw.state), applied(STRICT):
                 reason = needles.needles_fault(q, k, v, self.mods, plan)
         return reason

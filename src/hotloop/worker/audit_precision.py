@@ -104,7 +104,7 @@ def _narrow(narrow: torch.dtype) -> Callable[[Subject], Made]:
 def _run_narrow(subject: Subject, mode: NarrowSums) -> Outputs:
     reference, draw = subject.reference, subject.draw
     if isinstance(reference, AttentionReference):
-        q, k, v = draw.inputs
+        q, k, v = reference.in_order(draw)
         with applied(reference.precision), reference.bound(draw.state), mode:
             return (attention_math.unfused(q, k, v, reference.mods),)
     with sdpa_kernel(SDPBackend.MATH), mode:

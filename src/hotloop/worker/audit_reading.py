@@ -24,6 +24,7 @@ from hotloop.worker.audit_fakes import Consequence, Fake
 from hotloop.worker.audit_subject import Made, Subject, is_same
 from hotloop.worker.draw import Draw
 from hotloop.worker.golden import Widen
+from hotloop.worker.paged import PAGE_TABLE, natural_page_table
 from hotloop.worker.precision import STRICT, applied
 
 READ_FRAC = 8
@@ -40,7 +41,7 @@ Hides = Callable[[Any, Any, Any, Any, int], Any]
 def reading_fakes(subject: Subject) -> list[Fake]:
     """Return the fakes that leave out a part of an input's dimension."""
     if isinstance(subject.reference, AttentionReference):
-        return [*_key_fakes(), *_part_fakes(0, "q", 3)]
+        return [*_key_fakes(), *_page_fakes(subject), *_part_fakes(0, "q", 3)]
     return [
         fake
         for index, name, value in named_inputs(subject)
@@ -144,6 +145,18 @@ def _key_fakes() -> list[Fake]:
     ]
 
 
+def _page_fakes(subject: Subject) -> list[Fake]:
+    """Return the fake that reads pages in their order; none where k and v are contiguous."""
+    if subject.reference.loaded.sizes is None or subject.reference.loaded.sizes.page_size is None:
+        return []
+
+    def change(subject: Subject) -> Draw:
+        table = subject.draw.state[PAGE_TABLE]
+        return subject.with_state({PAGE_TABLE: natural_page_table(table)})
+
+    return [changed_fake("pages in their order, without the table", FakeGroup.READING, change)]
+
+
 def _part(keys: int) -> int:
     return -(-keys // READ_FRAC)
 
@@ -182,7 +195,7 @@ def _same_keys(hides: Hides) -> Callable[[Subject], bool]:
 
 def _attention(subject: Subject) -> tuple[AttentionReference, Tensor, Tensor, Tensor]:
     assert isinstance(subject.reference, AttentionReference)
-    q, k, v = subject.draw.inputs
+    q, k, v = subject.reference.in_order(subject.draw)
     return subject.reference, q, k, v
 
 

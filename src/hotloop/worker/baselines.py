@@ -4,7 +4,9 @@ Models: `eager`, `compile`, `compile_max_autotune`. Attention: `eager` (uncompil
 `flex` and `flex_max_autotune` (compiled, with a block mask where there is a mask), both again with
 the approximate tanh where a score_mod has one (`flex_approx`, `flex_approx_max_autotune`),
 `flex_flash` (FlexAttention's FLASH back end), `sdpa_flash` and `cudnn` for plain and causal
-attention; sigmoid attention, which FlexAttention has not, has `eager` and `compile` of the formula.
+attention. Over a paged cache `flex` reads the pages in place (PyTorch's `PagedAttention`), and
+`flex_gather` first copies them into their order, as `eager` does. Sigmoid attention, which
+FlexAttention has not, has `eager` and `compile` of the formula.
 
 `max-autotune` runs without CUDA graphs: times are kernel times, and a graph would copy its inputs.
 Nothing here measures; the block mask is timed because it is made here.
@@ -29,10 +31,13 @@ MODEL_BASELINES = ("eager", "compile", "compile_max_autotune")
 APPROXIMATE_BASELINES = ("flex_approx", "flex_approx_max_autotune")
 """With the approximate tanh; where there is a tanh."""
 FLASH_BASELINE = "flex_flash"
+GATHER_BASELINE = "flex_gather"
+"""Of a paged cache."""
 ATTENTION_BASELINES = (
     "eager",
     "flex",
     "flex_max_autotune",
+    GATHER_BASELINE,
     *APPROXIMATE_BASELINES,
     FLASH_BASELINE,
     "sdpa_flash",

@@ -28,8 +28,9 @@ from hotloop.worker.compile_error import describe_compile_error, describe_out_of
 from hotloop.worker.cubin import inspect_cubin, spilled_bytes, spills_in
 from hotloop.worker.failure import own_frames
 from hotloop.worker.fake_launch import CompiledLaunch, Recorder, recording
-from hotloop.worker.fake_tensors import NEEDS_DATA, fake_cuda, fake_tensor
+from hotloop.worker.fake_tensors import fake_cuda, fake_tensor
 from hotloop.worker.module_host import ContractError, host_model, import_file
+from hotloop.worker.unfollowed import why_unfollowed
 
 MAX_AUTOTUNE_CONFIGS = 16
 """More configurations than this are left to the run on the GPU, which compiles what it misses."""
@@ -120,7 +121,7 @@ def _explain(error: Exception, recorder: Recorder, path: Path) -> dict[str, Any]
     elif isinstance(error, OutOfResources):
         described = describe_out_of_resources(error, recorder.last_launched)
     else:
-        kind = "data_dependent" if isinstance(error, NEEDS_DATA) else "not_followed"
+        kind = why_unfollowed(error)
         needs = {"kind": kind, "type": type(error).__name__, "message": str(error)[:2000]}
         return {"status": "needs_gpu", "needs_gpu": {**needs, "traceback": trace}}
     return {"status": "failed", "error": {**described, "traceback": trace}}
@@ -171,6 +172,7 @@ def describe_kernel(entry: CompiledLaunch) -> dict[str, Any]:
         "spill_bytes": stores,
         "spill_load_bytes": loads,
         "shared_bytes": int(metadata.shared) + resources.static_shared_bytes,
+        "is_gluon": entry.is_gluon,
         "num_warps": int(metadata.num_warps),
         "num_stages": None if entry.is_gluon else int(metadata.num_stages),
         "cubin_bytes": len(cubin),

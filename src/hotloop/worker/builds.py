@@ -24,13 +24,17 @@ from hotloop.worker.arguments import encode_args
 from hotloop.worker.assembler_advice import MAX_ADVICE, MAX_CHARS
 from hotloop.worker.children import ChildDied, ChildTimeout
 from hotloop.worker.crash_words import last_words
+from hotloop.worker.dialect import wrong_dialect
 from hotloop.worker.evaluation import Failed, failure_of, needs_gpu
 from hotloop.worker.workroom import Workroom
 
 BUILD_S = 90.0
 """Triton needs 1 to 10 s, `load_inline` with torch headers about a minute."""
-DATA_DEPENDENT = "data_dependent"
-"""Kind of a forward that branches on values (`build_triton.py`)."""
+_NOT_TO_BLAME = {
+    "data_dependent": "reads values",
+    "in_library": "was not followed to its end without one",
+}
+"""By kind (`unfollowed.py`): what a forward does that cannot be followed, and may well run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +53,17 @@ class Build:
         """Return the outcome where this machine can compile the candidate but not run it.
 
         COMPILED_ONLY, unless the forward of a Gluon candidate, which is compiled by following it,
-        ended in an error on tensors without data: then not all of its kernels were seen.
+        ended in an error of its own on tensors without data: then not all of its kernels were seen.
         """
         name = LANGUAGES[language].title if language in LANGUAGES else language
-        if language != GLUON.name or (self.unfollowed is None and self.resources):
-            return needs_gpu(f"{name} needs a GPU; verify it on one")
-        if self.unfollowed is None:
-            text = "forward launched no kernel on tensors without data, so that none was compiled"
-            return needs_gpu(f"{name} needs a GPU, and {text}; verify it on one")
         why = self.unfollowed
+        if language != GLUON.name or why is None:
+            return needs_gpu(f"{name} needs a GPU; verify it on one")
         trace = str(why.get("traceback", ""))[-6000:]
         said = f"{why.get('type')}: {why.get('message')}"[:1000]
-        if why.get("kind") == DATA_DEPENDENT:
-            text = f"{name} needs a GPU, and forward reads values ({said}), so that not all of its "
+        reason = _NOT_TO_BLAME.get(str(why.get("kind")))
+        if reason is not None:
+            text = f"{name} needs a GPU, and forward {reason} ({said}), so that not all of its "
             return needs_gpu(f"{text}kernels could be compiled here; verify it on a GPU", trace)
         text = f"forward, followed on tensors without data, failed: {said}"
         evidence = Evidence(kind="exception", message=text, details={"traceback": trace})
@@ -126,6 +128,10 @@ class Builds:
             raise
         needs = answer.get("needs_gpu")
         unfollowed = needs if isinstance(needs, dict) else None
+        if failure is None:
+            compiled = claims.objects(answer, "kernels")
+            followed = unfollowed is None
+            failure = wrong_dialect(candidate.language, compiled, is_followed=followed)
         return Build(folder, resources, failure, time.monotonic() - start, unfollowed)
 
     def _run_lane(self, candidate: Candidate, folder: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from triton.compiler.errors import CompilationError
@@ -42,7 +43,10 @@ def describe_refusal(error: BaseException, path: Path) -> dict[str, Any]:
     """Return `type` and `message` of what the compiler raised, and the place in `path` it names."""
     innermost = _innermost(error)
     message = _message(innermost)[:MAX_MESSAGE_CHARS]
-    position = _position(innermost, path) if isinstance(innermost, CompilationError) else {}
+    if isinstance(innermost, CompilationError):
+        position = _position(innermost, path)
+    else:
+        position = _first_use(innermost, path)
     return {
         "type": type(innermost).__name__,
         "message": _with_position(message, position, path),
@@ -123,6 +127,22 @@ def _position(error: CompilationError, path: Path) -> dict[str, Any]:
     if first is not None:
         position["line"] = first + line - 1
     return position
+
+
+def _first_use(error: BaseException, path: Path) -> dict[str, Any]:
+    """Return where a file first uses the attribute that a module lacks.
+
+    Triton looks names up before it compiles, to hash what a kernel uses; that error has no place.
+    """
+    if not isinstance(error, AttributeError) or not isinstance(error.obj, ModuleType):
+        return {}
+    use = re.compile(rf"\.\s*{re.escape(str(error.name))}\b")
+    for number, text in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        if found := use.search(text):
+            column = found.start() + 1
+            excerpt = f"{text}\n{' ' * (column - 1)}^"
+            return {"line": number, "column": column, "excerpt": excerpt}
+    return {}
 
 
 def _first_line(source: str, path: Path) -> int | None:

@@ -186,7 +186,7 @@ def _run(reference: Reference, draw: Draw, mode: TorchDispatchMode) -> Outputs:
         with mode:
             return reference.eager(draw)
     attention: Any = reference
-    q, k, v = draw.inputs
+    q, k, v = attention.in_order(draw)
     with applied(reference.precision), attention.bound(draw.state), mode:
         return (attention_math.unfused(q, k, v, attention.mods),)
 

@@ -17,6 +17,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from triton.backends.compiler import GPUTarget
 
+from hotloop.worker import fake_streams
+
 SHARED_MEMORY_OPTIN_BYTES = 227 * 1024
 """Shared memory one block may use on sm_90 (CUDA Programming Guide, "Compute Capabilities")."""
 
@@ -41,6 +43,9 @@ CUDA_PROPERTIES = SimpleNamespace(
 )
 """What `torch.cuda.get_device_properties` returns for the device."""
 
+FREE_BYTES = 128 * 1024**3
+"""Of the device's memory, as far as anybody who asks may rely on it."""
+
 TRITON_PROPERTIES = {
     "max_shared_mem": SHARED_MEMORY_OPTIN_BYTES,
     "max_num_regs": 65536,
@@ -51,20 +56,6 @@ TRITON_PROPERTIES = {
     "mem_bus_width": 6144,
 }
 """What Triton's driver returns from `utils.get_device_properties` (clocks in kHz)."""
-
-
-class _Stream:
-    """The default stream: enough of one to be passed around and waited for."""
-
-    cuda_stream = 0
-    stream_id = 0
-    device_index = 0
-
-    def synchronize(self) -> None:
-        """There is nothing to wait for."""
-
-    def wait_stream(self, stream: Any) -> None:
-        """There is nothing to wait for."""
 
 
 class _DeviceGuard:
@@ -90,11 +81,17 @@ def device_queries() -> dict[str, Callable[..., Any]]:
         "device_count": lambda: 1,
         "set_device": lambda *_, **__: None,
         "synchronize": lambda *_, **__: None,
-        "current_stream": lambda *_, **__: _Stream(),
-        "default_stream": lambda *_, **__: _Stream(),
+        "current_stream": lambda *_, **__: fake_streams.Stream(),
+        "default_stream": lambda *_, **__: fake_streams.Stream(),
+        "Stream": fake_streams.Stream,
+        "Event": fake_streams.Event,
+        "stream": fake_streams.entered,
         "device": _DeviceGuard,
         "device_of": _DeviceGuard,
         "empty_cache": lambda: None,
+        "mem_get_info": lambda *_, **__: (FREE_BYTES, CUDA_PROPERTIES.total_memory),
+        "memory_allocated": lambda *_, **__: CUDA_PROPERTIES.total_memory - FREE_BYTES,
+        "memory_reserved": lambda *_, **__: CUDA_PROPERTIES.total_memory - FREE_BYTES,
         "is_bf16_supported": lambda *_, **__: True,
         "is_current_stream_capturing": lambda: False,
     }
@@ -122,7 +119,10 @@ class CudaMeans(TorchFunctionMode):
         if func is torch.Tensor.cuda:
             return args[0].to(self._device)
         named = {name: self._meant(value) for name, value in (kwargs or {}).items()}
-        return func(*(self._meant(value) for value in args), **named)
+        meant = [self._meant(value) for value in args]
+        if func is torch.device and self._device in (*meant, *named.values()):
+            return self._device  # `torch.device("cuda", 0)`, which has an index of its own
+        return func(*meant, **named)
 
     def _meant(self, value: Any) -> Any:
         if isinstance(value, str):

@@ -51,6 +51,7 @@ def fake_cuda() -> Iterator[None]:
         mode_patches = {"avoid_device_init": property(lambda self: True)}
         stack.enter_context(replaced(_fake.FakeTensorMode, mode_patches))
         stack.enter_context(replaced(_fake.FakeTensor, {"data_ptr": addresses.of}))
+        stack.enter_context(replaced(torch.Tensor, {"record_stream": lambda tensor, stream: None}))
         stack.enter_context(replaced(torch.nn.Module, {"_apply": _make_apply()}))
         stack.enter_context(replaced(torch.cuda, queries))
         stack.enter_context(_fake.FakeTensorMode(allow_non_fake_inputs=True))

@@ -131,6 +131,8 @@ class _Probe:
             if law is not None:
                 return {"tensor": probed.name, **law}
         if isinstance(self.reference, AttentionReference):
+            if self.reference.sizes.page_size is not None:
+                return None  # rows of a page are no rows of q
             law = self._law_of(Probed("v", 2, (2,)), paired_draw(self.reference, draw))
             return {"tensor": "k", "meets": True, **law} if law is not None else None
         return find_pairing(self.reference, draw, self.sums, self._meets)

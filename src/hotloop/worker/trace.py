@@ -56,6 +56,8 @@ def trace_attention(loaded: LoadedProblem) -> AttentionSpec:
         score_mod=graphs.get("score_mod"),
         mask_mod=graphs.get("mask_mod"),
         buffers=_buffer_specs(graphs.values()),
+        page_size=sizes.page_size,
+        pages=None if sizes.page_size is None else sizes.kv_shape[0],
     )
 
 

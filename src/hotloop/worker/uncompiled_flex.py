@@ -12,8 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import flex_attention
 
+from hotloop.worker.attention_file import AttentionSizes
 from hotloop.worker.attention_math import Mods
 from hotloop.worker.module_runner import quiet
+
+FLEX_COPIES = 8
+"""S x Skv float32 tensors that uncompiled FlexAttention holds at its peak."""
 
 
 def masked_score(mods: Mods) -> Callable[..., Tensor]:
@@ -36,6 +40,13 @@ def uncompiled_flex(
     return flex_attention(
         q, k, v, score_mod=masked, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
     )
+
+
+def too_large(sizes: AttentionSizes, device: str) -> str | None:
+    """Return why the scores of uncompiled FlexAttention do not fit into memory, or None."""
+    need = FLEX_COPIES * 4 * sizes.B * sizes.H * sizes.S * sizes.Skv
+    free = torch.cuda.mem_get_info()[0] if device == "cuda" else 2 << 30
+    return f"S x Skv scores in float32 need {need >> 30} GiB" if need > free // 2 else None
 
 
 def flex_keeps_float32_scores(device: str) -> bool:
