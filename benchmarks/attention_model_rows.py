@@ -1,9 +1,13 @@
 """Rows of a model's attention kernels, and what they say of the loop and of the template.
 
-What the loop adds to the template is the time of the template's kernel over that of the best kernel
-of the same run, both at the fast tier of one judge; what the template adds to the loop is the final
-ratio of the run that began with it over that of the run that began with nothing. A kernel without a
-PASSED final verdict has no final ratio.
+What the loop adds to the template is the final tier's ratio of the run's best kernel over that of
+the template's kernel which the run began with, both over the same FlexAttention; it may be under 1.
+The two were perhaps judged in sessions far apart, so their times are never divided: each ratio is
+over a FlexAttention that was timed in the same session. What the template adds to the loop is the
+ratio of the run that began with it over that of the run that began with nothing.
+
+A run that failed counts as 1.0 in a mean: whoever has no kernel keeps FlexAttention. One whose
+final verdict has not come, or whose timing was not believed, is not measured.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.attention_ratios import FLEX, is_result, over_fastest
+from benchmarks.attention_ratios import FLEX, counted_over, is_result, over_fastest
 from benchmarks.pilot_rows import Journal, row_of
 from benchmarks.pilot_runs import PilotRun
 from benchmarks.pilot_tokens import Counter
@@ -20,26 +24,48 @@ from hotloop.core.attempt import Action
 from hotloop.core.statistics import geometric_mean
 
 ARMS = ("blank", "started")
+NO_VERDICT = "NO_FINAL"
+"""Status of a row whose final verdict has not come."""
 
 
 def model_row(run: PilotRun, journal: Journal, tokens: Counter) -> Row:
-    """Return the row of one run, with the fast times of its starting kernel and of its best."""
+    """Return the row of one run, with the final ratio of its starting kernel beside its best."""
     row = row_of(run, journal, tokens)
-    starts = [a for a in journal.attempts() if a.action == Action.START]
-    verdict = starts[0].verdict if starts else None
-    fast = [ms for ms in row["fast_ms"] if ms is not None]
-    started_ms = None
-    if verdict is not None and verdict.performance is not None:
-        started_ms = verdict.performance.latency_ms
-        fast.append(started_ms)
-    best_ms = min(fast, default=None)
-    gain = started_ms / best_ms if started_ms and best_ms else None
+    start = final_of_start(journal)
     return row | {
-        "start_fast_ms": started_ms,
-        "best_fast_ms": best_ms,
-        "loop_over_template": gain,
+        "start_final": start,
+        "loop_over_template": None if start is None else loop_adds(row, start),
         "family": run.language,
     }
+
+
+def final_of_start(journal: Journal) -> Row | None:
+    """Return status, tier and ratios of the start's final verdict; None where there is none."""
+    starts = [a.candidate_id for a in journal.attempts() if a.action == Action.START]
+    notes = journal.notes("final")
+    verdicts = [note["verdict"] for note in notes if note["candidate_id"] in starts[:1]]
+    if not verdicts:
+        return None
+    verdict, performance = verdicts[-1], verdicts[-1]["performance"]
+    kept = ("latency_ms", "speedup", "speedup_ci")
+    return {
+        "status": verdict["status"],
+        "tier": verdict["tier"],
+        "performance": performance and {name: performance[name] for name in kept},
+    }
+
+
+def loop_adds(row: Mapping[str, Any], start: Mapping[str, Any]) -> float | None:
+    """Return the ratio of the run's best kernel over its start's, over the same FlexAttention.
+
+    None unless both have a final ratio over the FlexAttention that is the faster one beside the
+    best kernel.
+    """
+    best = over_fastest(row, FLEX)
+    if best is None or not is_result(start):
+        return None
+    before = start["performance"]["speedup"].get(best.baseline)
+    return best.ratio / before if before else None
 
 
 def summarise_models(rows: Sequence[Row]) -> Row:
@@ -48,12 +74,18 @@ def summarise_models(rows: Sequence[Row]) -> Row:
     for language in sorted({row["language"] for row in rows}):
         of_language = [row for row in rows if row["language"] == language]
         arms = {arm: _arm([row for row in of_language if row["arm"] == arm]) for arm in ARMS}
-        groups[language] = arms | {"template_adds": template_adds(of_language)}
+        pairs = paired(of_language)
+        groups[language] = arms | {"template_adds": template_adds(pairs), "pairs": len(pairs)}
     return {"rows": len(rows), "languages": groups}
 
 
+def ratio_of_run(row: Mapping[str, Any]) -> float | None:
+    """Return what a run adds to a mean: its final ratio, 1.0 if it failed, None if not measured."""
+    return None if row["status"] == NO_VERDICT else counted_over(row, FLEX)
+
+
 def _arm(rows: Sequence[Row]) -> Row:
-    over = [o.ratio for row in rows if (o := over_fastest(row, FLEX)) is not None]
+    over = [ratio for row in rows if (ratio := ratio_of_run(row)) is not None]
     gains = [row["loop_over_template"] for row in rows if row["loop_over_template"] is not None]
     return {
         "rows": len(rows),
@@ -61,19 +93,21 @@ def _arm(rows: Sequence[Row]) -> Row:
         "geomean_over_fastest_flex": round(geometric_mean(over), 4) if over else None,
         "compared": len(over),
         "loop_over_template": round(geometric_mean(gains), 4) if gains else None,
+        "loop_measured": len(gains),
     }
 
 
-def template_adds(rows: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return how much faster kernels get that began with the template.
+def paired(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
+    """Return the ratios of `started` and `blank` for each problem that both were measured on."""
+    ratio = {(row["problem"], row["arm"]): ratio_of_run(row) for row in rows}
+    pairs = [
+        (ratio.get((problem, "started")), ratio.get((problem, "blank")))
+        for problem in sorted({problem for problem, _ in ratio})
+    ]
+    return [(a, b) for a, b in pairs if a is not None and b is not None]
 
-    The geometric mean over the problems that both arms have a final ratio of.
-    """
-    ratio = {
-        (row["problem"], row["arm"]): over.ratio
-        for row in rows
-        if (over := over_fastest(row, FLEX)) is not None
-    }
-    both = [p for p, arm in ratio if arm == "started" and (p, "blank") in ratio]
-    gains = [ratio[p, "started"] / ratio[p, "blank"] for p in both]
+
+def template_adds(pairs: Sequence[tuple[float, float]]) -> float | None:
+    """Return the geometric mean of how much faster kernels get that began with the template."""
+    gains = [started / blank for started, blank in pairs]
     return round(geometric_mean(gains), 4) if gains else None

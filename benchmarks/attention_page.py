@@ -7,9 +7,11 @@ model stand in tables of their own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.attention_cases import LENGTHS
+from benchmarks.attention_figure import TITLES, bars
 from benchmarks.attention_ratios import (
     FLEX,
     FLEX_APPROX,
@@ -19,7 +21,7 @@ from benchmarks.attention_ratios import (
     speedup_of,
     with_prepare,
 )
-from benchmarks.attention_targets import describe, load_reasons, targets
+from benchmarks.attention_targets import REASONS, describe, load_reasons, ratio_text, targets
 from benchmarks.results_file import Row
 
 BEGIN = "<!-- attention tables: written by benchmarks/readme.py -->"
@@ -32,14 +34,28 @@ ROW_HEAD = (
     "|---|---:|---|---:|---|---:|---|",
 )
 SHOWN_APART = FLEX
+TARGETS_NOTE = (
+    "Met or missed is what the whole 95 % interval says; `within noise` spans the limit. The "
+    "interval of several rows is the mean of their lower and of their upper ends. Rows that are "
+    "held against our own `full` were measured in processes of their own, perhaps days apart, also "
+    "on one GPU: their interval comes from the quartiles of the calls in each, and what differs "
+    "between processes is not in it."
+)
+GRAPHS_NOTE = (
+    "Device time / time of a single replay of a graph, both on cold caches, in ms. Our own kernels "
+    "were not timed as graphs in this way: they are not in this table, and no ratio is made of it."
+)
 
 
-def tables(results: Mapping[str, Any] | None, models: Mapping[str, Any] | None) -> str:
+def tables(
+    results: Mapping[str, Any] | None, models: Mapping[str, Any] | None, reasons: Path = REASONS
+) -> str:
     """Return the Markdown between the markers."""
-    return "\n".join([*_builtin(results), "", "### Kernels of a model", "", *_models(models)])
+    builtin = _builtin(results, reasons)
+    return "\n".join([*builtin, "", "### Kernels of a model", "", *_models(models)])
 
 
-def _builtin(results: Mapping[str, Any] | None) -> list[str]:
+def _builtin(results: Mapping[str, Any] | None, reasons: Path) -> list[str]:
     if results is None:
         return [NO_RESULTS]
     where, rows = results["environment"], results["rows"]
@@ -50,7 +66,11 @@ def _builtin(results: Mapping[str, Any] | None) -> list[str]:
         "",
         "### Targets",
         "",
-        *_targets(rows),
+        *_targets(rows, load_reasons(results["commit"], reasons)),
+        "",
+        "### The picture",
+        "",
+        *_picture(rows),
     ]
     for S in LENGTHS:
         chosen = [row for row in rows if row["workload"]["S"] == S]
@@ -63,12 +83,21 @@ def _builtin(results: Mapping[str, Any] | None) -> list[str]:
     return lines + [f"- `{key}` was not run: {why}" for key, why in skipped.items()]
 
 
-def _targets(rows: Sequence[Row]) -> list[str]:
-    lines = ["| target | must / stretch | measured | |", "|---|---|---:|---|"]
-    described = describe(targets(rows), load_reasons())
+def _picture(rows: Sequence[Row]) -> list[str]:
+    """Return how many sizes are behind each bar."""
+    found = bars(rows)
+    told = ", ".join(f"{TITLES[bar.variant]} {bar.told}" for bar in found)
+    lines = [f"A pale bar is over fewer than six sizes; a row that failed counts as 1.0. Run: {told}."]
+    failed = [key for bar in found for key in bar.failed]
+    return lines + ([f"Failed: {', '.join(failed)}."] if failed else [])
+
+
+def _targets(rows: Sequence[Row], reasons: Mapping[str, Mapping[str, str]]) -> list[str]:
+    lines = ["| target | must / stretch | measured [95 %] | |", "|---|---|---:|---|"]
+    described = describe(targets(rows), reasons)
     for target in described:
         stretch = "" if target["stretch"] is None else f" / {target['stretch']:g}"
-        ratio = "" if target["ratio"] is None else f"{target['ratio']:.3f}"
+        ratio = ratio_text(target)
         how = f" ({target['how']})" if target["how"] and ratio else ""
         limits = f"{target['must']:g}{stretch}"
         state = {"must": "met", "stretch": "met with the stretch"}.get(
@@ -77,6 +106,7 @@ def _targets(rows: Sequence[Row]) -> list[str]:
         if target["state"] == "must" and target["stretch"] is None:
             state = "met"
         lines.append(f"| {target['name']}{how} | {limits} | {ratio} | {state} |")
+    lines += ["", TARGETS_NOTE]
     for target in described:
         reason = target.get("reason")
         if reason:
@@ -145,7 +175,7 @@ def _ahead(rows: Sequence[Row]) -> list[str]:
 
 
 def _replayed(rows: Sequence[Row]) -> list[str]:
-    """Return device times beside times of graphs; ours is a graph of a batch by the wall clock."""
+    """Return the baselines' device times beside their times as graphs; ours were not taken."""
     lines = []
     for row in rows:
         checks = row["performance"].get("timing_checks", {}) if is_result(row) else {}
@@ -158,19 +188,10 @@ def _replayed(rows: Sequence[Row]) -> list[str]:
             for name, ms in graphs.items()
             if ms is not None and name in baselines
         )
-        mine, wall = row["performance"]["latency_ms"], row["performance"]["wall_check_ms"]
-        batch = "" if wall is None else f"{wall:.3f}"
-        lines.append(f"| {row['row']} | {mine:.3f} / {batch} | {told} |")
+        lines.append(f"| {row['row']} | {told} |")
     if not lines:
         return ["Not in this file: it was measured before graphs were."]
-    return [
-        "Device time / time as a graph, in ms. Ours as a graph is a batch of calls by the judge's "
-        "wall clock, on warm caches; the baselines' are single replays on cold ones.",
-        "",
-        "| row | hotloop | baselines |",
-        "|---|---|---|",
-        *lines,
-    ]
+    return [GRAPHS_NOTE, "", "| row | baselines |", "|---|---|", *lines]
 
 
 def _missing(rows: Sequence[Row]) -> list[str]:
@@ -196,10 +217,13 @@ def _models(models: Mapping[str, Any] | None) -> list[str]:
     lines = [
         f"{where['gpu']}, D 128, S 4096, final tier, commit `{models['commit']}` of "
         f"{models['date']}; {min(calls)} to {max(calls)} rounds each. `started` runs begin with "
-        "the template's fastest kernel in their language, `blank` ones with nothing.",
+        "the template's fastest kernel in their language, `blank` ones with nothing. `over its "
+        "start` is the final ratio of the best kernel over that of the start, each over the same "
+        "FlexAttention timed beside it; under 1, the loop ended with a slower kernel. In a mean a "
+        "run that failed counts as 1.0.",
         "",
         "| problem | language | began | model | calls | status | over flex [95 %] | over tuned "
-        "flex | over its start (fast tier) |",
+        "flex | over its start |",
         "|---|---|---|---|---:|---|---|---:|---:|",
         *(model_line(row) for row in models["rows"]),
         "",
@@ -213,9 +237,11 @@ def model_line(row: Mapping[str, Any]) -> str:
     """Return one line of the models' table."""
     tuned = speedup_of(row, "flex_max_autotune")
     gain = row["loop_over_template"]
+    unknown = "not measured" if row["arm"] == "started" else ""
+    over_start = unknown if gain is None else f"{gain:.2f}"
     cells = (
         row["title"], row["language"], row["arm"], row["model"], row["calls"], row["status"],
-        _over(row), "" if tuned is None else f"{tuned:.2f}", "" if gain is None else f"{gain:.2f}",
+        _over(row), "" if tuned is None else f"{tuned:.2f}", over_start,
     )  # fmt: skip
     return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
@@ -224,14 +250,28 @@ def _group(group: Mapping[str, Any]) -> str:
     told = []
     for arm in ("blank", "started"):
         of_arm = group[arm]
-        mean = of_arm["geomean_over_fastest_flex"]
+        mean, rows, compared = (
+            of_arm[k] for k in ("geomean_over_fastest_flex", "rows", "compared")
+        )
         ratio = "no ratio" if mean is None else f"{mean:.2f} over the faster flex"
-        told.append(f"{arm}: {of_arm['passed']} of {of_arm['rows']} passed, {ratio}")
-    adds, loop = group["template_adds"], group["started"]["loop_over_template"]
+        if mean is not None and of_arm["passed"] < compared:
+            ratio += ", failures as 1.0"
+        unmeasured = f", {rows - compared} not measured" if compared < rows else ""
+        told.append(f"{arm}: {of_arm['passed']} of {rows} passed, {ratio}{unmeasured}")
+    started = group["started"]
+    adds, loop = group["template_adds"], started["loop_over_template"]
     if loop is not None:
-        told.append(f"the loop makes the template's kernels {loop:.2f} times as fast")
+        told.append(
+            f"the loop makes the template's kernels {loop:.2f} times as fast "
+            f"({started['loop_measured']} of {started['rows']} runs measured)"
+        )
+    elif started["rows"]:
+        told.append("what the loop adds to the template's kernels is not measured")
     if adds is not None:
-        told.append(f"beginning with the template makes kernels {adds:.2f} times as fast")
+        told.append(
+            f"beginning with the template makes kernels {adds:.2f} times as fast, as the mean over "
+            f"the {group['pairs']} problems that both were measured on"
+        )
     return "; ".join(told)
 
 

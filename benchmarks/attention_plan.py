@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.attention_cases import BATCHES, MAIN_S, Case
+from benchmarks.attention_cases import BATCHES, CASES, MAIN_S, Case
 from benchmarks.attention_targets import targets
 from benchmarks.results_file import Row
 
@@ -93,12 +93,18 @@ def estimate_s(case: Case, known: Mapping[str, float], asked: str | None = None)
 
 
 def measured_s(rows: Sequence[Row]) -> dict[str, float]:
-    """Return the wall seconds of measured rows by key.
+    """Return the wall seconds of measured rows by key, of searches with the row's own budget.
 
     Rows without a `family` were measured with fewer baselines: they would be estimated too short.
     """
-    measured = [row for row in rows if row.get("error") is None and "family" in row]
-    return {row["row"]: float(row["wall_s"]) for row in measured}
+    own = {case.key: budget_of(case) for case in CASES}
+    return {
+        row["row"]: float(row["wall_s"])
+        for row in rows
+        if row.get("error") is None
+        and "family" in row
+        and row.get("budget") == own.get(row["row"], "")
+    }
 
 
 def by_weight(cases: Sequence[Case]) -> list[Case]:
@@ -113,9 +119,14 @@ def by_weight(cases: Sequence[Case]) -> list[Case]:
 
 
 def slices(
-    cases: Sequence[Case], gpus: int, known: Mapping[str, float], *, limit_s: float = PLANNED_S
+    cases: Sequence[Case],
+    gpus: int,
+    known: Mapping[str, float],
+    *,
+    asked: str | None = None,
+    limit_s: float = PLANNED_S,
 ) -> list[Slice]:
-    """Cut the rows into slices that each fit `limit_s` on `gpus` GPUs.
+    """Cut the rows into slices that each fit `limit_s` on `gpus` GPUs with the `asked` budget.
 
     A row that alone takes longer than `limit_s` is a slice of its own.
     """
@@ -123,7 +134,7 @@ def slices(
     chosen: list[Case] = []
     busy_s = [0.0] * gpus
     for case in by_weight(cases):
-        row_s = estimate_s(case, known)
+        row_s = estimate_s(case, known, asked)
         if chosen and min(busy_s) + row_s > limit_s:
             made.append(Slice(tuple(chosen), max(busy_s)))
             chosen, busy_s = [], [0.0] * gpus
@@ -133,18 +144,23 @@ def slices(
 
 
 def plan_text(
-    cases: Sequence[Case], gpus: int, known: Mapping[str, float], skipped: Sequence[Case] = ()
+    cases: Sequence[Case],
+    gpus: int,
+    known: Mapping[str, float],
+    skipped: Sequence[Case] = (),
+    asked: str | None = None,
 ) -> str:
     """Return the slices, a line each, and the sums for 1, 2, 4 and 8 GPUs."""
-    lines = [f"{len(cases)} rows, estimated; {sum(c.key in known for c in cases)} measured before"]
+    before = sum(case.key in known for case in cases) if asked is None else 0
+    lines = [f"{len(cases)} rows, estimated; {before} measured before"]
     lines += [f"skipped: {case.key}: {case.path.name} is not there" for case in skipped]
-    for number, one in enumerate(slices(cases, gpus, known), 1):
-        names = ", ".join(f"{c.key} ({estimate_s(c, known):.0f} s)" for c in one.cases)
+    for number, one in enumerate(slices(cases, gpus, known, asked=asked), 1):
+        names = ", ".join(f"{c.key} ({estimate_s(c, known, asked):.0f} s)" for c in one.cases)
         lines.append(f"slice {number}, {one.wall_s / 60:.1f} min on {gpus} GPUs: {names}")
-    total_s = sum(estimate_s(case, known) for case in cases)
+    total_s = sum(estimate_s(case, known, asked) for case in cases)
     lines.append(f"GPU time of all rows: {total_s / 60:.0f} min")
     for count in (1, 2, 4, 8):
-        cut = slices(cases, count, known)
+        cut = slices(cases, count, known, asked=asked)
         wall_s = sum(one.wall_s for one in cut)
         lines.append(f"{count} GPUs: {len(cut)} slices, {wall_s / 60:.0f} min of wall clock")
     return "\n".join(lines)

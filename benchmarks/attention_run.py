@@ -7,6 +7,7 @@ become the row. A run that fails is a row too, with `error`.
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -26,6 +27,7 @@ from hotloop.core.attempt import Attempt
 from hotloop.core.candidate import Candidate
 from hotloop.engine.result import ranked
 from hotloop.errors import HotloopError
+from hotloop.store.lock import LOCK_FILE, FolderLock
 from hotloop.store.reader import RunReader
 
 NO_KERNEL_EXIT = 1
@@ -53,14 +55,17 @@ class RunOptions:
 
 
 def measure(case: Case, gpu: str, options: RunOptions) -> Row | None:
-    """Run one case on one GPU; None when the deadline stopped it."""
+    """Run one case on one GPU; None when the deadline stopped it.
+
+    Raises:
+        RunHeld: an earlier run of the case is still alive in its folder.
+    """
     folder = options.runs / case.key
-    shutil.rmtree(folder, ignore_errors=True)  # a row that was cut starts again
+    clear(folder)  # a row that was cut starts again
     arguments = _arguments(case, folder, options)
     env = {"CUDA_VISIBLE_DEVICES": gpu} if options.device == "cuda" else {}
-    done = run_command(
-        [sys.executable, "-m", "hotloop", *arguments], env=env, deadline=options.deadline
-    )
+    command = [sys.executable, "-m", "hotloop", *arguments]
+    done = run_command(until_we_end(command), env=env, deadline=options.deadline)
     if done.code is None:
         return None
     row: Row = {
@@ -85,6 +90,36 @@ def measure(case: Case, gpu: str, options: RunOptions) -> Row | None:
         return row | (_start_kernels(folder) if is_start(case) else {})
     except (HotloopError, LookupError) as exc:
         return row | {"error": f"the run's answer or journal: {type(exc).__name__}: {exc}"}
+
+
+def until_we_end(command: Sequence[str]) -> list[str]:
+    """Return a command that the kernel kills when this process, or the calling thread, is gone."""
+    return [sys.executable, "-m", "benchmarks.attention_child", str(os.getpid()), *command]
+
+
+def clear(folder: Path) -> None:
+    """Remove a run folder that nobody writes to.
+
+    Raises:
+        RunHeld: a run holds it; names its pid.
+    """
+    if not folder.is_dir():
+        return
+    lock = FolderLock(folder)
+    try:
+        shutil.rmtree(folder)
+    finally:
+        lock.release()
+
+
+def check_nothing_runs(runs: Path) -> None:
+    """Check that no run is alive in `runs/COMMIT/ROW`: rows would be timed beside it.
+
+    Raises:
+        RunHeld: one is; names its folder and pid.
+    """
+    for path in sorted(runs.glob(f"*/*/{LOCK_FILE}")):
+        FolderLock(path.parent).release()
 
 
 def is_start(case: Case) -> bool:

@@ -1,8 +1,9 @@
 """The targets of the attention benchmark: which are met, by how much, and why others are not.
 
-A target that rows were not measured for is `not measured`, never met. Reasons of misses (what
-limits the kernel by profile evidence, and what was tried) stand in `attention_reasons.toml`, by the
-target's name.
+A target that rows were not measured for is `not measured`, never met. One is met or missed when its
+whole interval is on that side of the limit; where the interval spans the limit it is `within
+noise`. Reasons of misses (what limits the kernel by profile evidence, and what was tried) stand in
+`attention_reasons.toml`, by the target's name and for one commit.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ from benchmarks.results_file import RESULTS, Row
 
 REASONS = RESULTS / "attention_reasons.toml"
 LENGTHS = (MAIN_S, 16384)
-REASON_KEYS = frozenset({"limit", "evidence", "tried"})
+REASON_KEYS = frozenset({"commit", "limit", "evidence", "tried"})
 
 NOT_MEASURED, MISSED, MUST, STRETCH = "not measured", "missed", "must", "stretch"
+WITHIN_NOISE = "within noise"
+NO_INTERVAL = "no interval"
+"""There is a ratio, and no interval of it is claimed: neither met nor missed."""
+STATES = (STRETCH, MUST, WITHIN_NOISE, NO_INTERVAL, MISSED, NOT_MEASURED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,18 +37,24 @@ class Target:
     stretch: float | None
     ratio: float | None
     """None: not all of its rows have one."""
+    interval: ratios.Interval | None
     rows: tuple[str, ...]
     how: str = ""
     """What the ratio is over, where that was chosen among several."""
 
     @property
     def state(self) -> str:
-        """`not measured`, `missed`, `must` or `stretch`: the highest that is met."""
+        """One of `STATES`: the highest limit that the whole interval reaches."""
         if self.ratio is None:
             return NOT_MEASURED
-        if self.ratio < self.must:
-            return MISSED
-        return STRETCH if self.stretch is not None and self.ratio >= self.stretch else MUST
+        if self.interval is None:
+            return NO_INTERVAL
+        low, high = self.interval
+        if self.stretch is not None and low >= self.stretch:
+            return STRETCH
+        if low >= self.must:
+            return MUST
+        return MISSED if high < self.must else WITHIN_NOISE
 
 
 def targets(rows: Iterable[Row]) -> list[Target]:
@@ -98,6 +109,7 @@ def _mean(
         must=limits[0],
         stretch=limits[1],
         ratio=ratios.mean_over(known, cases, baselines),
+        interval=ratios.mean_interval(known, cases, baselines),
         rows=keys,
         how=", ".join(sorted({one.baseline for one in over if one is not None})),
     )
@@ -117,16 +129,17 @@ def _beside_full(known: Mapping[str, Row], S: int) -> list[Target]:  # noqa: N80
                     name=f"{variant}, D 128, S {S}, {values}, beside our full",
                     must=0.97,
                     stretch=None,
-                    ratio=beside[0] if beside else None,
+                    ratio=beside.ratio if beside else None,
+                    interval=beside.interval if beside else None,
                     rows=(full.key, case.key),
-                    how=beside[1] if beside else "",
+                    how=beside.how if beside else "",
                 )
             )
     return found
 
 
-def load_reasons(path: Path = REASONS) -> dict[str, dict[str, str]]:
-    """Return the reasons of misses by target.
+def load_reasons(measured_commit: str, path: Path = REASONS) -> dict[str, dict[str, str]]:
+    """Return the reasons that were written for the misses of a commit, by target.
 
     Raises:
         ValueError: a name is no target, or a reason lacks what it must state.
@@ -141,7 +154,7 @@ def load_reasons(path: Path = REASONS) -> dict[str, dict[str, str]]:
         if not isinstance(reason, dict) or set(reason) != REASON_KEYS:
             wanted = ", ".join(sorted(REASON_KEYS))
             raise ValueError(f"{path.name}: {name!r}: expected {wanted}, got {reason!r}")
-    return reasons
+    return {n: reason for n, reason in reasons.items() if reason["commit"] == measured_commit}
 
 
 def describe(found: Sequence[Target], reasons: Mapping[str, Mapping[str, str]]) -> list[Row]:
@@ -153,11 +166,13 @@ def describe(found: Sequence[Target], reasons: Mapping[str, Mapping[str, str]]) 
             "must": target.must,
             "stretch": target.stretch,
             "ratio": None if target.ratio is None else round(target.ratio, 4),
+            "interval": target.interval and [round(end, 4) for end in target.interval],
             "state": target.state,
             "rows": list(target.rows),
             "how": target.how,
         }
-        if target.state == MISSED or (target.state == MUST and target.stretch is not None):
+        missed_stretch = target.state == MUST and target.stretch is not None
+        if target.state in (MISSED, WITHIN_NOISE) or missed_stretch:
             row["reason"] = dict(reasons[target.name]) if target.name in reasons else None
         described.append(row)
     return described
@@ -165,19 +180,26 @@ def describe(found: Sequence[Target], reasons: Mapping[str, Mapping[str, str]]) 
 
 def counts(described: Sequence[Row]) -> dict[str, int]:
     """Return how many targets are in which state."""
-    states = (STRETCH, MUST, MISSED, NOT_MEASURED)
-    return {state: sum(row["state"] == state for row in described) for state in states}
+    return {state: sum(row["state"] == state for row in described) for state in STATES}
+
+
+def ratio_text(row: Row) -> str:
+    """Return `1.254 [1.250, 1.260]` of a described target; empty where nothing was measured."""
+    if row["ratio"] is None:
+        return ""
+    ends = row["interval"]
+    return f"{row['ratio']:.3f}" + (f" [{ends[0]:.3f}, {ends[1]:.3f}]" if ends else "")
 
 
 def target_lines(described: Sequence[Row]) -> list[str]:
     """Return one line a target."""
     lines = []
     for row in described:
-        ratio = "" if row["ratio"] is None else f"{row['ratio']:.3f}"
         stretch = "" if row["stretch"] is None else f" / {row['stretch']:g}"
         reason = ""
         if row["state"] == MISSED:
             reason = row["reason"]["limit"] if row["reason"] else "no reason is given"
-        line = f"{row['name']:<60} {ratio:>6} of {row['must']:g}{stretch}: {row['state']} {reason}"
+        limits = f"{row['must']:g}{stretch}"
+        line = f"{row['name']:<60} {ratio_text(row):>20} of {limits}: {row['state']} {reason}"
         lines.append(line.rstrip())
     return lines

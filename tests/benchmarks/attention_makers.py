@@ -1,8 +1,11 @@
 """Made-up rows of the attention benchmark."""
 
 from benchmarks.attention_cases import Case
+from benchmarks.attention_plan import budget_of
+from benchmarks.attention_session import Machine
 
-ENVIRONMENT = {"gpu": "NVIDIA H200", "torch": "2.11.0", "triton": "3.6.0"}
+ENVIRONMENT = {"gpu": "NVIDIA H200", "driver": "580.1", "torch": "2.11.0", "triton": "3.6.0"}
+DIGEST = "0123abcd"
 
 
 def made_row(case, ratios=None, **changes):
@@ -21,6 +24,8 @@ def made_row(case, ratios=None, **changes):
         "family": "portable",
         "candidates": 30,
         "wall_s": 70.0,
+        "budget": budget_of(case),
+        "source_digest": DIGEST,
         "gpu_uuid": "GPU-1",
         "schedule": {},
         "error": None,
@@ -28,6 +33,7 @@ def made_row(case, ratios=None, **changes):
         "missing_baselines": {},
         "performance": {
             "latency_ms": 1.0,
+            "spread_ms": 0.002,
             "prepare_ms": 0.01,
             "wall_check_ms": 1.01,
             "baselines": dict(ratios),
@@ -45,6 +51,11 @@ def made_row(case, ratios=None, **changes):
 def failed_row(case, error="exit code 3: no GPU"):
     """Return a row of a run that failed."""
     return made_row(case) | {"status": "ERROR", "tier": None, "performance": None, "error": error}
+
+
+def machine(run_row, *, environment=ENVIRONMENT, digest=lambda: DIGEST):
+    """Return a machine whose rows come from `run_row(case, gpu, options)`."""
+    return Machine(run_row=run_row, environment=lambda: environment, digest=digest)
 
 
 def slower(row, latency_ms, **changes):

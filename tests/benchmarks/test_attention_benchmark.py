@@ -78,16 +78,35 @@ def test_a_reference_file_of_another_form_is_found_before_any_work(tmp_path, cap
     assert "rows" in capsys.readouterr().err
 
 
-def test_the_summary_counts_results_of_the_final_tier_alone():
-    fast = passed(3.0, [2.9, 3.1]) | {"status": "NO_FINAL"}
-    rows = [passed(1.21, [1.2, 1.22]), passed(1.0, [0.99, 1.01]), FAILED, fast]
+def test_the_summary_counts_failures_as_one_and_each_size_once():
+    def over(case, ratio, **changes):
+        return made_row(case, {"flex": ratio, "flex_max_autotune": ratio / 2}, **changes)
+
+    documents = [over(Case("document", 128), 4.0), over(Case("document", 128, packing=11), 1.0)]
+    needles = over(Case("alibi", 128, profile="needles"), 9.0)
+    rows = [over(CAUSAL, 2.0), *documents, needles, FAILED]
     summary = summarise(rows, gpus=4)
-    assert summary["rows"] == 4
-    assert summary["passed"] == 2
-    assert summary["geomean_speedup_flex"] == 1.1
-    assert summary["wins_over_flex"] == 1
+    assert (summary["rows"], summary["passed"], summary["sizes"]) == (5, 4, 3)
+    assert summary["failed_counted_as_1"] == ["full-64"]
+    assert summary["geomean_speedup_flex"] == pytest.approx(4 ** (1 / 3), abs=1e-4)
+    assert summary["geomean_speedup_fastest_flex"] == 1.0
+    assert (summary["geomean_needles_flex"], summary["geomean_needles_fastest_flex"]) == (9, 4.5)
+    assert summary["wins_over_flex"] == 3
+    assert summarise([], gpus=1)["geomean_speedup_flex"] is None
+
+
+def test_a_fast_tier_is_no_result_and_counts_as_a_failure():
+    fast = passed(3.0, [2.9, 3.1]) | {"status": "NO_FINAL"}
     assert speedup_of(fast) is None
-    assert summarise([FAILED], gpus=1)["geomean_speedup_flex"] is None
+    summary = summarise([fast], gpus=1)
+    assert (summary["passed"], summary["geomean_speedup_flex"]) == (0, 1.0)
+
+
+def test_what_flex_cannot_compute_is_in_no_mean_over_it():
+    formula = made_row(Case("sigmoid", 64), {"compile": 3.0})
+    broken = failed_row(Case("sigmoid", 64)) | {"setup_baselines_ms": {"compile": 1.0}}
+    for row in (formula, broken):
+        assert summarise([row], gpus=1)["geomean_speedup_flex"] is None
 
 
 @pytest.mark.parametrize(("ratio", "met"), [(1.019, True), (1.018, False)])

@@ -4,9 +4,15 @@ import json
 from dataclasses import replace
 
 import pytest
-from attention_makers import FULL, made_row, results_of
+from attention_makers import FULL, made_row, results_of, slower
 from benchmarks.attention_cases import FIGURE, Case
-from benchmarks.attention_model_rows import model_row, summarise_models, template_adds
+from benchmarks.attention_model_rows import (
+    loop_adds,
+    model_row,
+    paired,
+    summarise_models,
+    template_adds,
+)
 from benchmarks.attention_models import (
     BLANK,
     ROUNDS,
@@ -25,6 +31,8 @@ from pilot_makers import journal, passed
 
 from hotloop.core.attempt import Attempt
 from hotloop.core.candidate import Candidate, SourceFile
+from hotloop.core.record import to_json
+from hotloop.core.verdict import Tier
 from hotloop.prompts.programs import read_program
 
 KERNEL = """
@@ -147,10 +155,29 @@ def model_rows(ratios):
 
 def test_what_the_template_adds_is_over_problems_with_both():
     rows = model_rows({("full", "blank"): 1.0, ("full", "started"): 1.5, ("alibi", "started"): 9.0})
-    assert template_adds(rows) == 1.5
-    assert template_adds(rows[1:]) is None
-    failed = [rows[0] | {"status": "NO_FINAL"}, *rows[1:]]
-    assert template_adds(failed) is None
+    assert template_adds(paired(rows)) == 1.5
+    assert template_adds(paired(rows[1:])) is None
+    waiting = [rows[0] | {"status": "NO_FINAL"}, *rows[1:]]
+    assert paired(waiting) == []
+
+
+def test_a_run_that_failed_counts_as_one_where_two_arms_are_compared():
+    pairs = {("full", "blank"): 1.2, ("full", "started"): 1.8, ("alibi", "blank"): 1.6}
+    rows = model_rows(pairs | {("alibi", "started"): 9.0})
+    rows[3] |= {"status": "FINAL_INCORRECT_NUMERICAL"}
+    assert paired(rows) == [(1.0, 1.6), (1.8, 1.2)]
+    assert template_adds(paired(rows)) == round((1.5 / 1.6) ** 0.5, 4)
+
+
+def test_failures_are_in_the_mean_of_an_arm_and_what_is_awaited_is_counted_apart():
+    rows = model_rows({("full", "blank"): 4.0, ("alibi", "blank"): 9.0, ("causal", "blank"): 9.0})
+    rows[1] |= {"status": "NO_KERNEL", "tier": None, "performance": None}
+    rows[2] |= {"status": "NO_FINAL"}
+    blank = summarise_models(rows)["languages"]["triton"]["blank"]
+    assert (blank["rows"], blank["passed"], blank["compared"]) == (3, 1, 2)
+    assert blank["geomean_over_fastest_flex"] == 2.0
+    survivors = summarise_models(rows[:1])["languages"]["triton"]["blank"]
+    assert survivors["geomean_over_fastest_flex"] == 4.0
 
 
 def test_the_summary_keeps_languages_and_arms_apart():
@@ -168,7 +195,7 @@ def test_the_summary_keeps_languages_and_arms_apart():
 
 
 def started(store, ms):
-    """Add the verified starting kernel to a journal."""
+    """Add the verified starting kernel to a journal; return its id."""
     candidate = Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=KERNEL),))
     attempt = Attempt(
         id=99, action="start", point={}, parents=(), generator="model", candidate_id=candidate.id,
@@ -176,18 +203,56 @@ def started(store, ms):
     )  # fmt: skip
     store.propose(attempt, candidate)
     store.conclude(replace(attempt, verdict=passed(candidate.id, ms), objective=ms))
-    return store
+    return candidate.id
 
 
-@pytest.mark.parametrize(("best_ms", "gain"), [(0.5, 1.2), (0.8, 1.0)])
-def test_what_the_loop_adds_is_the_start_over_the_best_of_the_run(best_ms, gain):
+def note_final(store, candidate_id, ms, flex, tuned):
+    """Add a final verdict with ratios over both flex baselines, of a session of its own."""
+    verdict = passed(candidate_id, ms, Tier.FINAL)
+    performance = replace(verdict.performance, speedup={"flex": flex, "flex_max_autotune": tuned})
+    verdict = replace(verdict, performance=performance)
+    store.note("final", {"candidate_id": candidate_id, "verdict": to_json(verdict)})
+
+
+def row_of_run(start, best):
+    """Return the row of a run whose start and best kernel have these final ratios, or none."""
     run = next(r for r in model_runs() if r.arm == STARTED)
-    tokens = Counter(unit="characters", count=len)
-    row = model_row(run, started(journal([0.9, best_ms], final=best_ms), 0.6), tokens)
-    assert row["generator"] == "model"
-    assert (row["start_fast_ms"], row["best_fast_ms"]) == (0.6, min(best_ms, 0.6))
+    store = journal([0.9, 0.5])
+    start_id = started(store, 0.6)
+    best_id = next(a.candidate_id for a in store.attempts() if a.objective == 0.5)
+    for candidate_id, ms, ratios in ((start_id, 0.6, start), (best_id, 0.5, best)):
+        if ratios is not None:
+            note_final(store, candidate_id, ms, *ratios)
+    return model_row(run, store, Counter(unit="characters", count=len))
+
+
+@pytest.mark.parametrize(
+    ("start", "best", "gain"),
+    [((1.4, 1.0), (1.5, 1.2), 1.2), ((1.4, 1.25), (1.5, 1.2), 0.96), ((1.2, 1.4), (1.2, 1.5), 1.0)],
+)
+def test_what_the_loop_adds_is_a_ratio_of_final_ratios_over_the_same_flex(start, best, gain):
+    row = row_of_run(start, best)
+    assert row["status"] == "PASSED"
     assert row["loop_over_template"] == pytest.approx(gain)
-    assert (row["status"], row["calls"], row["arm"]) == ("PASSED", 2, "started")
-    blank = model_row(run, journal([0.9, best_ms]), tokens)
-    assert (blank["start_fast_ms"], blank["loop_over_template"]) == (None, None)
-    assert blank["status"] == "NO_FINAL"
+
+
+def test_without_both_final_verdicts_what_the_loop_adds_is_not_measured():
+    without_start = row_of_run(None, (1.5, 1.2))
+    assert (without_start["start_final"], without_start["loop_over_template"]) == (None, None)
+    assert row_of_run((1.4, 1.0), (1.5, 1.2))["start_final"]["status"] == "PASSED"
+    without_best = row_of_run(None, None)
+    assert without_best["status"] == "NO_FINAL"
+    assert without_best["loop_over_template"] is None
+    failed_start = {"status": "INCORRECT_NUMERICAL", "tier": "final", "performance": None}
+    best = made_row(FULL)
+    assert loop_adds(best, failed_start) is None
+    assert loop_adds(best, made_row(FULL)) == 1.0
+    doubted = slower(made_row(FULL), 1.0, speedup={})
+    assert loop_adds(best, doubted) is None
+    assert loop_adds(doubted, made_row(FULL)) is None
+
+
+def test_a_run_that_began_with_nothing_has_no_start():
+    run = next(r for r in model_runs() if r.arm == BLANK)
+    blank = model_row(run, journal([0.9, 0.5]), Counter(unit="characters", count=len))
+    assert (blank["start_final"], blank["loop_over_template"]) == (None, None)

@@ -47,6 +47,21 @@ def test_rows_that_failed_or_had_fewer_baselines_are_no_estimate():
     assert measured_s([made_row(FULL), failed_row(Case("causal", 128)), old]) == {FULL.key: 70.0}
 
 
+def test_rows_of_another_budget_are_no_estimate():
+    assert measured_s([made_row(FULL, budget="10s")]) == {}
+    assert measured_s([made_row(FULL, budget="45s")]) == {FULL.key: 70.0}
+    assert measured_s([made_row(LONG, budget="45s")]) == {}  # its own is longer
+
+
+def test_slices_are_cut_for_the_budget_that_was_asked():
+    known = {case.key: 50.0 for case in CASES}
+    assert slices(CASES, 1, known, asked="5m") == slices(CASES, 1, {}, asked="5m")
+    assert len(slices(CASES, 1, known, asked="5m")) > len(slices(CASES, 1, known))
+    text = plan_text([FULL], 1, known, asked="5m")
+    assert "0 measured before" in text
+    assert f"full-128 ({estimate_s(FULL, {}, '5m'):.0f} s)" in text
+
+
 @pytest.mark.parametrize("gpus", [1, 2, 4, 8])
 def test_slices_hold_every_row_once_and_fit_eight_minutes(gpus):
     cut = slices(CASES, gpus, {})

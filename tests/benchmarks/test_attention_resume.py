@@ -3,17 +3,12 @@
 import json
 
 import pytest
-from attention_makers import FULL, failed_row, made_row, results_of
-from benchmarks.attention import (
-    Benchmark,
-    _parse,
-    chosen_slice,
-    known_seconds,
-    main,
-    partial_path,
-)
+from attention_makers import FULL, failed_row, machine, made_row, results_of
+from benchmarks.attention import _parse, main
 from benchmarks.attention_cases import CASES, Case
+from benchmarks.attention_kept import partial_path
 from benchmarks.attention_plan import slices
+from benchmarks.attention_session import Benchmark, chosen_slice, known_seconds
 
 from benchmarks import results_file
 
@@ -32,7 +27,7 @@ def on(gpu_count, path, run_row, *argv):
     args = _parse([*argv, "--runs", str(path.parent / "runs")])
     gpus = [str(i) for i in range(gpu_count)]
     cases = [CAUSAL, FULL, Case("softcap", 128)]
-    return Benchmark(args, gpus, path, run_row).run(cases, [])
+    return Benchmark(args, gpus, path, machine(run_row)).run(cases, [])
 
 
 def names(path):
@@ -127,10 +122,15 @@ def test_a_slice_runs_its_rows_and_no_others(tmp_path, monkeypatch):
         return made_row(case)
 
     args = _parse(["--slice", "2", "--runs", str(tmp_path)])
-    benchmark = Benchmark(args, ["0"], path, row)
+    benchmark = Benchmark(args, ["0"], path, machine(row))
     assert benchmark.run(CASES, []) == 0
     cut = slices(CASES, 1, known_seconds())
     assert set(ran) == set(chosen_slice(cut, 2))
+    asked = _parse(["--slice", "1", "--budget", "2m", "--runs", str(tmp_path)])
+    ran.clear()
+    assert Benchmark(asked, ["0"], tmp_path / "two.json", machine(row)).run(CASES, []) == 0
+    assert set(ran) == set(chosen_slice(slices(CASES, 1, {}, asked="2m"), 1))
+    assert len(ran) < len(chosen_slice(cut, 1))
     for number in (0, len(cut) + 1):
         with pytest.raises(ValueError, match=f"expected 1 to {len(cut)}, got {number}"):
             chosen_slice(cut, number)
@@ -141,8 +141,17 @@ def test_the_last_row_publishes_the_file(tmp_path, monkeypatch):
     monkeypatch.setenv("HOTLOOP_COMMIT", "abc")
     path = tmp_path / "attention_gpu.json"
     there = [case for case in CASES if case.path.is_file()]
-    benchmark = Benchmark(_parse([]), ["0"], path, lambda case, gpu, options: made_row(case))
-    assert benchmark.run(there, []) == 0
+
+    def go(run_row):
+        args = _parse(["--runs", str(tmp_path / "runs")])
+        return Benchmark(args, ["0"], path, machine(run_row)).run(there, [])
+
+    def cut(case, gpu, options):
+        return made_row(case) | ({"status": "NO_FINAL"} if case == FULL else {})
+
+    assert go(cut) == 1
+    assert not path.exists()
+    assert go(lambda case, gpu, options: made_row(case)) == 0
     assert len(names(path)) == len(there)
     assert not partial_path(path).exists()
 

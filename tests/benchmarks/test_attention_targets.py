@@ -7,6 +7,7 @@ from benchmarks.attention_ratios import (
     FLEX,
     Over,
     is_win,
+    mean_interval,
     mean_over,
     over_fastest,
     packings,
@@ -17,18 +18,26 @@ from benchmarks.attention_ratios import (
 from benchmarks.attention_targets import (
     MISSED,
     MUST,
+    NO_INTERVAL,
     NOT_MEASURED,
     STRETCH,
+    WITHIN_NOISE,
     Target,
     counts,
     describe,
     load_reasons,
+    ratio_text,
     target_lines,
     targets,
 )
 
 FULL_TARGET = "full, D 128, S 4096, over flex"
-REASON = {"limit": "barriers", "evidence": "counters of full-128", "tried": "ping-pong"}
+REASON = {
+    "commit": "abc",
+    "limit": "barriers",
+    "evidence": "counters of full-128",
+    "tried": "ping-pong",
+}
 
 
 def state_of(rows, name):
@@ -66,10 +75,39 @@ def test_a_win_is_beyond_the_interval():
 
 
 @pytest.mark.parametrize(
-    ("ratio", "state"), [(1.24, MISSED), (1.25, MUST), (1.37, MUST), (1.38, STRETCH)]
+    ("ratio", "state"),
+    [(1.23, MISSED), (1.25, WITHIN_NOISE), (1.27, MUST), (1.38, MUST), (1.40, STRETCH)],
 )
 def test_must_and_stretch_are_held_against_the_slower_ratio(ratio, state):
     assert state_of([made_row(FULL, both(2.0, ratio))], FULL_TARGET).state == state
+
+
+def test_without_an_interval_nothing_is_met():
+    row = made_row(FULL, both(9.0))
+    assert state_of([row], FULL_TARGET).state == STRETCH
+    doubted = slower(row, 1.0, speedup_ci={})
+    found = state_of([doubted], FULL_TARGET)
+    assert (found.state, found.interval) == (NO_INTERVAL, None)
+    (told,) = [row for row in describe([found], {}) if row["name"] == FULL_TARGET]
+    assert ratio_text(told) == "9.000"
+
+
+def test_the_interval_of_several_rows_is_the_mean_of_their_ends():
+    cases = [Case(v, 64) for v in FIGURE]
+    rows = {case.key: made_row(case, both(1.25)) for case in cases}
+    assert mean_interval(rows, cases, FLEX) == pytest.approx((1.24, 1.26))
+    one = rows[cases[0].key]
+    rows[cases[0].key] = slower(one, 1.0, speedup_ci={})
+    assert mean_interval(rows, cases, FLEX) is None
+    assert mean_interval({}, cases, FLEX) is None
+
+
+def test_a_target_is_shown_with_its_interval():
+    (told,) = describe([state_of([made_row(FULL, both(1.25))], FULL_TARGET)], {})
+    assert ratio_text(told) == "1.250 [1.240, 1.260]"
+    assert "1.250 [1.240, 1.260] of 1.25 / 1.38: within noise" in target_lines([told])[0]
+    (told,) = describe([state_of([], FULL_TARGET)], {})
+    assert ratio_text(told) == ""
 
 
 def test_what_was_not_measured_is_never_met():
@@ -91,7 +129,7 @@ def test_documents_count_by_the_geometric_mean_of_all_packings():
 
 
 def test_the_mean_of_the_six_at_d_64():
-    rows = [made_row(Case(v, 64), both(1.25)) for v in FIGURE]
+    rows = [made_row(Case(v, 64), both(1.22)) for v in FIGURE]
     name = "the six, D 64, S 4096, over flex"
     assert state_of(rows, name).state == MUST
     rows[0] = made_row(Case(FIGURE[0], 64), both(0.5))
@@ -105,17 +143,21 @@ def test_softcap_is_held_against_flex_with_the_same_tanh_too():
     assert state_of(rows, "softcap, D 128, S 4096, over flex").state == MUST
     name = "softcap, D 128, S 4096, over flex with the approximate tanh"
     assert state_of(rows, name).state == MISSED
-    rows = [made_row(case, ratios | {"flex_approx_max_autotune": 1.2})]
+    rows = [made_row(case, ratios | {"flex_approx_max_autotune": 1.22})]
     assert state_of(rows, name).state == MUST
 
 
-@pytest.mark.parametrize(("cudnn", "state"), [(0.96, MISSED), (0.97, MUST), (1.0, STRETCH)])
+@pytest.mark.parametrize(
+    ("cudnn", "state"), [(0.95, MISSED), (0.97, WITHIN_NOISE), (0.99, MUST), (1.02, STRETCH)]
+)
 def test_full_is_held_against_cudnn(cudnn, state):
     rows = [made_row(FULL, both(1.3) | {"cudnn": cudnn})]
     assert state_of(rows, "full, D 128, S 4096, over cuDNN").state == state
 
 
-@pytest.mark.parametrize(("latency_ms", "state"), [(1.04, MISSED), (1.03, MUST)])
+@pytest.mark.parametrize(
+    ("latency_ms", "state"), [(1.04, MISSED), (1.03, WITHIN_NOISE), (1.02, MUST)]
+)
 def test_relative_is_held_against_our_own_full(latency_ms, state):
     relative = slower(made_row(Case("relative", 128)), latency_ms)
     rows = [made_row(FULL), relative]
@@ -129,12 +171,28 @@ def test_relative_is_held_against_our_own_full(latency_ms, state):
 def test_two_gpus_are_compared_by_their_shares_of_what_each_can_do():
     full = made_row(FULL)
     other = slower(made_row(Case("alibi", 128), gpu_uuid="GPU-2"), 2.0, roofline_frac=0.63)
-    ratio, how = to_own(full, other)
-    assert ratio == pytest.approx(0.9)
-    assert "each GPU" in how
-    assert to_own(full, other | {"gpu_uuid": "GPU-1"})[0] == 0.5
+    beside = to_own(full, other)
+    assert beside.ratio == pytest.approx(0.9)
+    assert "each GPU" in beside.how
+    assert to_own(full, other | {"gpu_uuid": "GPU-1"}).ratio == 0.5
     assert to_own(full, slower(other, 2.0, roofline_frac=None)) is None
     assert to_own(full, failed_row(Case("alibi", 128))) is None
+
+
+def test_a_timing_that_was_not_believed_is_not_compared_with_our_own():
+    full, other = made_row(FULL), made_row(Case("alibi", 128))
+    assert to_own(full, other).ratio == 1.0
+    for doubted in (full, other):
+        rows = [slower(r, 1.0, speedup={}) if r is doubted else r for r in (full, other)]
+        assert to_own(*rows) is None
+
+
+def test_two_rows_of_ours_differ_by_no_less_than_their_calls_do():
+    full, other = made_row(FULL), slower(made_row(Case("alibi", 128)), 2.0, spread_ms=0.4)
+    low, high = to_own(full, other).interval
+    assert low == pytest.approx(0.999 / 2.2)
+    assert high == pytest.approx(1.001 / 1.8)
+    assert to_own(full, slower(other, 2.0, spread_ms=None)).interval is None
 
 
 def test_work_ahead_is_spread_over_calls():
@@ -169,23 +227,25 @@ def test_a_miss_has_its_reason_or_says_that_there_is_none():
 
 
 def test_a_target_without_a_stretch_is_met_or_not():
-    target = Target(name="t", must=2.0, stretch=None, ratio=9.0, rows=())
+    target = Target(name="t", must=2.0, stretch=None, ratio=9.0, interval=(8.0, 10.0), rows=())
     assert target.state == MUST
 
 
 def test_reasons_are_about_targets_and_say_what_they_must(tmp_path):
     path = tmp_path / "reasons.toml"
-    assert load_reasons(path) == {}
-    whole = f'["{FULL_TARGET}"]\nlimit = "a"\nevidence = "b"\ntried = "c"\n'
+    assert load_reasons("abc", path) == {}
+    whole = f'["{FULL_TARGET}"]\ncommit = "abc"\nlimit = "a"\nevidence = "b"\ntried = "c"\n'
     path.write_text(whole)
-    assert load_reasons(path)[FULL_TARGET]["limit"] == "a"
+    assert load_reasons("abc", path)[FULL_TARGET]["limit"] == "a"
+    assert load_reasons("abd", path) == {}
     path.write_text(whole.replace(FULL_TARGET, "full"))
     with pytest.raises(ValueError, match="no target is called 'full'"):
-        load_reasons(path)
-    path.write_text(whole.replace('tried = "c"\n', ""))
-    with pytest.raises(ValueError, match="expected evidence, limit, tried"):
-        load_reasons(path)
+        load_reasons("abc", path)
+    for line in ('tried = "c"\n', 'commit = "abc"\n'):
+        path.write_text(whole.replace(line, ""))
+        with pytest.raises(ValueError, match="expected commit, evidence, limit, tried"):
+            load_reasons("abc", path)
 
 
 def test_the_reasons_of_the_project_can_be_read():
-    assert isinstance(load_reasons(), dict)
+    assert isinstance(load_reasons("abc"), dict)

@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import pytest
 from benchmarks.model_pilot import main
-from pilot_makers import failed, info, passed
+from benchmarks.pilot_record import record
+from benchmarks.pilot_runs import run_folder
+from pilot_makers import failed, info, passed, run
 
 from benchmarks import pilot_answers
+from hotloop.core.language import LANGUAGES
 from hotloop.llm.recording import read_recording
 from hotloop.verify.bundle import Verdicts, read_bundle, write_verdicts
 
@@ -150,6 +153,30 @@ def test_a_pilot_whose_folder_is_gone_goes_on_from_its_recording(pilot, tmp_path
     assert read_recording(again).calls == calls
     assert [call.key.attempt for call in calls] == [1, 2]
     assert not pilot_answers.unanswered(tmp_path / "answers"), "an answered prompt is asked again"
+
+
+def test_each_language_has_a_recording_of_its_own(pilot, tmp_path, capsys):
+    bundle, verdicts = tmp_path / "bundle", tmp_path / "verdicts"
+    arm = ("--only", "main/kernelbench-1-1.triton")
+    assert pilot("step", *arm) == 0
+    assert pilot("bundle", "--out", str(bundle), *arm) == 0
+    judged(bundle, verdicts)
+    assert pilot("step", "--verdicts", str(verdicts), *arm) == 0
+    assert pilot("prompts", "--batches", "1") == 0
+    answer(tmp_path, KERNEL.format(n="1.0"))
+    assert pilot("collect") == 0
+    assert pilot("step", "--verdicts", str(verdicts), *arm) == 0
+    assert pilot("seed", "--recording", "none", "--language", "gluon", *arm) != 0
+
+    begun = run()
+    runs = [replace(begun, language=language) for language in LANGUAGES]
+    for other in runs[1:]:
+        shutil.copytree(run_folder(tmp_path, begun), run_folder(tmp_path, other))
+    lines = record(tmp_path, runs, tmp_path / "calls.jsonl")
+    names = [line.partition(":")[0].rpartition("/")[2] for line in lines]
+    assert names == ["calls.jsonl", "calls_gluon.jsonl", "calls_cuda.jsonl"]
+    assert all(read_recording(tmp_path / name).calls for name in names)
+    capsys.readouterr()
 
 
 def test_a_run_that_fails_is_told_and_the_others_go_on(pilot, tmp_path, capsys):
