@@ -45,6 +45,7 @@ from benchmarks.pilot_summary import summarise
 from benchmarks.pilot_tokens import open_counter
 from benchmarks.results_file import RESULTS, Row, write_results
 from benchmarks.verify_problem import DATA_VARIABLE
+from hotloop.core.language import LANGUAGES, TRITON
 from hotloop.errors import HotloopError
 from hotloop.llm.directory import WHO_FILE
 from hotloop.verify.bundle import read_verdicts
@@ -91,7 +92,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     seeding = commands.add_parser("seed", parents=[in_folder])
     seeding.add_argument("--recording", type=Path, required=True)
     seeding.add_argument("--attempts", type=int, help="only calls up to this attempt")
-    seeding.add_argument("--language", choices=["triton", "cuda"], default="triton")
+    seeding.add_argument("--language", choices=list(LANGUAGES), default=TRITON.name)
     reporting = commands.add_parser("report", parents=[in_folder])
     reporting.add_argument("--out", type=Path, default=DEFAULT_OUT)
     reporting.add_argument(

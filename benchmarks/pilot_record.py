@@ -1,7 +1,7 @@
 """The calls of one arm of the pilot as recordings, for `replay:` and `make demo-model`.
 
-A recording finds calls by problem and attempt, so the two languages of one problem go into two
-files: FILE, and FILE with `_cuda` before its suffix.
+A recording finds calls by problem and attempt, so each language of one problem goes into a file of
+its own: FILE, and FILE with `_gluon` or `_cuda` before its suffix.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from benchmarks.pilot_runs import MAIN, PilotRun, open_runs
+from hotloop.core.language import LANGUAGES, TRITON
 from hotloop.core.protocols import Store
 from hotloop.llm.call_notes import RESPONSE, CallNotes
 from hotloop.llm.recording import RecordedCall, Recording, write_recording
@@ -23,12 +24,13 @@ MAX_BYTES = 5_000_000
 def record(folder: Path, runs: Sequence[PilotRun], out: Path, arm: str = MAIN) -> list[str]:
     """Write the recordings of one arm; return a line about each."""
     lines = []
-    for language in ("triton", "cuda"):
+    for language in LANGUAGES:
         mine = [run for run in runs if run.arm.name == arm and run.language == language]
         recording = _recording(folder, mine)
         if not recording.calls:
             continue
-        path = out if language == "triton" else out.with_name(f"{out.stem}_cuda{out.suffix}")
+        suffix = "" if language == TRITON.name else f"_{language}"
+        path = out.with_name(f"{out.stem}{suffix}{out.suffix}")
         path.parent.mkdir(parents=True, exist_ok=True)
         write_recording(path, recording)
         told = "with prompts"

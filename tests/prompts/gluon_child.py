@@ -57,11 +57,15 @@ def main() -> None:
 
         ring, attention = programs(attention_task, triton.__version__)
         _, model = programs(norm_task, triton.__version__)
+        key = "gl.where((key < SKV)[None, :]"
+        assert key in attention
+        causal = attention.replace(key, f"{key} & (query[:, None] >= key[None, :])")
         qkv, ragged = [tensor(4, 16, 4096, 128)] * 3, [tensor(1, 8, 1000, 64)]
         ragged += [tensor(1, 2, 777, 64)] * 2
         jobs = {
             "ring": (ring + RING_MODEL, [], [tensor(1024, 512)] * 2),
             "attention": (attention, [], qkv),
+            "attention_causal": (causal, [], qkv),
             "attention_ragged": (attention, [], ragged),
             "model": (model, [2000], [tensor(4096, 2000, dtype="float32")]),
         }

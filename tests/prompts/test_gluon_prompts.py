@@ -46,7 +46,9 @@ def compiled(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ring", "attention", "attention_ragged", "model"])
+@pytest.mark.parametrize(
+    "name", ["ring", "attention", "attention_causal", "attention_ragged", "model"]
+)
 def test_a_program_of_a_prompt_compiles_without_spills(compiled: Any, name: str) -> None:
     answer = compiled[name]
     assert answer["status"] == "ok", answer

@@ -48,8 +48,8 @@ def with_mods(source, mask, score="s * scale"):
     """Put a mask and a score into the skeleton, where its comment says."""
     assert source.count(MASKED) == 1
     assert source.count(SCORE) == 1
-    source = source.replace(SCORE, f"({score}) * 1.4426950408889634")
-    return source.replace(MASKED, f"gl.where((key < SKV)[None, :] & ({mask}), s")
+    source = source.replace(MASKED, f"gl.where((key < SKV)[None, :] & ({mask}), s")
+    return source.replace(SCORE, f"({score}) * 1.4426950408889634")
 
 
 @pytest.mark.parametrize(

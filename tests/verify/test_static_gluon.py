@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hotloop.core.candidate import Candidate, SourceFile
-from hotloop.core.problem import Policy
+from hotloop.core.problem import Policy, Problem, ProblemKind
+from hotloop.core.verdict import Status, Tier
 from hotloop.verify.static_rules import check_candidate
+from hotloop.verify.static_stage import static_verdict
 
 HONEST = """
 import torch, triton
@@ -173,3 +175,45 @@ def test_a_gluon_candidate_has_a_gluon_kernel_that_is_named() -> None:
     )
     assert rule_of(unused) == "no_kernel"
     assert rule_of(unused.replace("copy[(1,)](x", "idle[(1,)](x)\n        copy[(1,)](x")) is None
+
+
+def test_cuda_built_inline_is_no_gluon_kernel() -> None:
+    inline = TRITON.replace("class ModelNew", "module = load_inline('m')\n\nclass ModelNew")
+    assert rule_of(inline) == "no_kernel"
+    assert rule_of(inline, language="triton") is None
+    assert rule_of(changed(("class ModelNew", "m = load_inline('m')\n\nclass ModelNew"))) is None
+
+
+@pytest.mark.parametrize(
+    ("device", "gpu", "is_refused"),
+    [
+        ("cuda", "NVIDIA H100 80GB HBM3", False),
+        ("cuda", "NVIDIA H200", False),
+        ("cuda", "NVIDIA GH200 480GB", False),
+        ("cuda", "NVIDIA A100-SXM4-80GB", True),
+        ("cuda", "NVIDIA B200", True),
+        ("cuda", "NVIDIA GeForce RTX 4090", True),
+        ("cuda", None, False),
+        ("cpu", None, False),
+    ],
+)
+def test_gluon_is_refused_on_a_gpu_that_is_no_hopper(
+    device: str, gpu: str | None, is_refused: bool
+) -> None:
+    problem = Problem(name="p", kind=ProblemKind.NATIVE, source="")
+    found = {
+        language: static_verdict(
+            Candidate(language=language, sources=(SourceFile(path="kernel.py", text=text),)),
+            problem, Tier.FAST, device=device, environment={"gpu": gpu},
+        )
+        for language, text in (("gluon", HONEST), ("triton", TRITON))
+    }  # fmt: skip
+    assert found["triton"] is None
+    refused = found["gluon"]
+    assert (refused is not None) is is_refused
+    if refused is not None:
+        assert refused.status is Status.REJECTED_STATIC
+        assert f"expected a Hopper GPU (compute capability 9.0) for Gluon, got {gpu}" in (
+            refused.message
+        )
+        assert "\n" not in refused.message

@@ -46,6 +46,8 @@ def in_kernel(line: str) -> tuple[str, str]:
 
 
 RETURN = "        return y\n"
+LAUNCH = "        copy_kernel[(1,)](x, y, 128)\n"
+GLUON_TOO = (("class ModelNew", GLUON.lstrip()), (RETURN, LAUNCH + RETURN))
 SPOILT: dict[str, tuple[Candidate, Status, str, str]] = {
     "imports ctypes": (
         triton(("import math", "import ctypes")),
@@ -108,13 +110,10 @@ SPOILT: dict[str, tuple[Candidate, Status, str, str]] = {
         triton(in_kernel(INLINE.format(instruction="sqrt.approx.f32"))),
         Status.COMPILED_ONLY, "needs_gpu", "inline assembly 'sqrt.approx.f32",
     ),
-    "uses Gluon": (
-        triton(
-            ("class ModelNew", GLUON.lstrip()),
-            (RETURN, "        copy_kernel[(1,)](x, y, 128)\n" + RETURN),
-        ),
-        Status.COMPILED_ONLY, "needs_gpu", "Gluon kernel copy_kernel",
-    ),
+    "launches Gluon beside Triton": (triton(*GLUON_TOO),
+        Status.REJECTED_STATIC, "policy_violation", "launches `copy_kernel`, which is Gluon"),
+    "launches Gluon where nobody could follow": (triton(*GLUON_TOO, forward()),
+        Status.COMPILED_ONLY, "needs_gpu", "Gluon kernel copy_kernel"),
 }  # fmt: skip
 
 HONEST: dict[str, Candidate] = {

@@ -126,7 +126,9 @@ def test_a_forward_that_reads_values_is_not_blamed(cpu_judge: LocalVerifier) -> 
 def test_a_gap_of_a_machine_without_a_gpu_is_not_blamed(
     cpu_judge: LocalVerifier, lines: str, needs: str
 ) -> None:
-    found = verdict(cpu_judge, gluon(("        return y\n", f"        {lines}\n        return y\n")))
+    found = verdict(
+        cpu_judge, gluon(("        return y\n", f"        {lines}\n        return y\n"))
+    )
     assert found.status is Status.COMPILED_ONLY, found.message
     assert needs in found.message
     assert ("not followed" in found.message) is bool(needs)
@@ -134,8 +136,12 @@ def test_a_gap_of_a_machine_without_a_gpu_is_not_blamed(
 
 
 @pytest.mark.parametrize(
-    "line", ["raise ValueError('no')", "[][1]", "scale_kernel.warmup()", "self.nobody"]
-)
+    "line",
+    [
+        "raise ValueError('no')", "[][1]", "scale_kernel.warmup()", "self.nobody",
+        "scale_kernel[grid](x, self.scale, y, 1, 48, layout, nobody=1)",
+    ],
+)  # fmt: skip
 def test_an_error_of_its_own_is(cpu_judge: LocalVerifier, line: str) -> None:
     found = verdict(cpu_judge, gluon(("        return y\n", f"        {line}\n        return y\n")))
     assert found.status is Status.RUNTIME_ERROR, found.message
@@ -163,9 +169,7 @@ KEEP = (scale_kernel,)
 
 class ModelNew("""
 PLAIN_LAUNCH = "plain_kernel[grid](x, self.scale, y, x.numel(), x.shape[1])"
-GLUON_LAUNCH = (
-    "scale_kernel[grid](x, self.scale, y, x.numel(), x.shape[1], layout, num_warps=4)"
-)
+GLUON_LAUNCH = "scale_kernel[grid](x, self.scale, y, x.numel(), x.shape[1], layout, num_warps=4)"
 
 
 def test_a_gluon_kernel_that_is_only_named_is_no_gluon(cpu_judge: LocalVerifier) -> None:

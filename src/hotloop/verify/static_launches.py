@@ -1,8 +1,9 @@
 """Which functions of a Python source are Triton or Gluon kernels, and whether it uses one.
 
 A kernel may be launched under another name, from a table, through an argument, by `.run`: text does
-not tell. So whoever refers to a kernel outside of kernels may launch it, and whether one does the
-work is found out when it runs (`worker/conduct.py`).
+not tell. So whoever refers to a kernel outside of kernels may launch it. Which ones are launched,
+and in which dialect, is seen when the forward is followed (`worker/dialect.py`); whether one does
+the work is found out when it runs (`worker/conduct.py`).
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def unused_kernels(
         kernels: names of all its kernels.
         own: those that are in Gluon, where the source is to have one of them; None where any do.
     """
-    if any(_is_extension(dotted(n.func)) for n in ast.walk(tree) if isinstance(n, ast.Call)):
+    extends = any(_is_extension(dotted(n.func)) for n in ast.walk(tree) if isinstance(n, ast.Call))
+    if own is None and extends:
         return  # its kernels are in CUDA C++
     wanted, jit = (kernels, "@triton.jit") if own is None else (own, "@gluon.jit")
     if not wanted:

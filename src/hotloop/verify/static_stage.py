@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from hotloop.core.candidate import Candidate
+from hotloop.core.hopper import why_no_gluon
+from hotloop.core.language import GLUON
 from hotloop.core.problem import Problem
 from hotloop.core.verdict import Evidence, Stage, Status, Tier, Verdict
-from hotloop.verify.static_rules import check_candidate
+from hotloop.verify.static_rules import Finding, check_candidate
 
 
 def static_verdict(
@@ -31,10 +33,12 @@ def static_verdict(
         problem: its policy is what the rules enforce.
         tier: that the verdict is for.
         device: of the judge that would come next.
-        environment: of that judge; `isolation` is taken from it.
+        environment: of that judge; `isolation` and `gpu` are taken from it.
     """
     start = time.monotonic()
-    found = check_candidate(candidate, problem.policy)
+    found = check_candidate(candidate, problem.policy) or _of_another_gpu(
+        candidate, device, environment.get("gpu")
+    )
     if found is None:
         return None
     has_code = found.rule != "no_code"
@@ -58,3 +62,9 @@ def static_verdict(
         stage_s={"static": time.monotonic() - start},
         environment=environment,
     )
+
+
+def _of_another_gpu(candidate: Candidate, device: str, gpu: object) -> Finding | None:
+    """Refuse Gluon where the judge's GPU is known and has none of what it is written for."""
+    text = why_no_gluon(device, gpu) if candidate.language == GLUON.name else None
+    return None if text is None else Finding("language", text)

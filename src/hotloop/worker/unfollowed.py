@@ -31,8 +31,11 @@ _NO_CUDA = re.compile(
     r"|No CUDA GPUs|no NVIDIA driver|CUDA driver|dummy base class|NVTX functions",
     re.IGNORECASE,
 )
-_WRONG_CALL = re.compile(r"\(\) (?:missing|takes|got an unexpected keyword|got multiple values)")
-"""A `TypeError` of a call that does not fit its function, which is raised where it is made."""
+_WRONG_CALL = re.compile(
+    r"\(\) (?:missing|takes|got an unexpected keyword|got multiple values)"
+    r"|Keyword argument \w+ was specified but unrecogni[sz]ed"
+)
+"""A call or a launch that does not fit its function: with a GPU it would not either."""
 _STANDINS = __name__.rpartition(".")[0]
 
 
@@ -40,8 +43,10 @@ def why_unfollowed(error: BaseException) -> str:
     """Return `data_dependent`, `in_library` or `not_followed` for what ended a forward."""
     if isinstance(error, NEEDS_DATA):
         return DATA_DEPENDENT
-    if isinstance(error, TypeError) and _WRONG_CALL.search(str(error)):
+    if isinstance(error, (TypeError, KeyError)) and _WRONG_CALL.search(str(error)):
         return OWN
+    if isinstance(error, AttributeError) and isinstance(error.obj, torch.nn.Module):
+        return OWN  # of its own model, which torch's `Module.__getattr__` raises for it
     frames = traceback.extract_tb(error.__traceback__)
     innermost = str(Path(frames[-1].filename).resolve()) if frames else ""
     if innermost.startswith(_LIBRARIES) or _NO_CUDA.search(str(error)) or _lacks(error):
