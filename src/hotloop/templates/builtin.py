@@ -7,10 +7,9 @@ several families cover a problem, which one it is is part of the schedule.
 
 from __future__ import annotations
 
-import re
-
 from hotloop.core.attempt import Proposal, Written
 from hotloop.core.graph import AttentionSpec, Graph
+from hotloop.core.hopper import is_hopper
 from hotloop.core.problem import ProblemInfo
 from hotloop.core.space import Space
 from hotloop.errors import UnsupportedOp
@@ -24,9 +23,6 @@ from hotloop.templates.hopper.schedule import is_covered
 from hotloop.templates.matmul.family import MatmulFamily
 from hotloop.templates.matmul.problem import PRODUCTS
 from hotloop.templates.rowwise.family import RowwiseFamily
-
-HOPPER = re.compile(r"\bG?H(20|100|200|800)\b")
-"""Names of GPUs of compute capability 9.0: H20, H100, H200, H800, GH200."""
 
 
 class BuiltinGenerator:
@@ -92,8 +88,8 @@ def _attention_family(info: ProblemInfo, spec: AttentionSpec) -> Family:
     portable = AttentionFamily(spec)
     if is_decode(spec):
         return FamilyChoice({"decode": DecodeFamily(spec), "portable": portable})
-    is_hopper = info.device == "cuda" and HOPPER.search(str(info.environment.get("gpu")))
-    if is_hopper and is_covered(spec):
+    on_hopper = info.device == "cuda" and is_hopper(info.environment.get("gpu"))
+    if on_hopper and is_covered(spec):
         return FamilyChoice({"hopper": HopperFamily(spec), "portable": portable})
     return portable
 
