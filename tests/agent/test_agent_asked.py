@@ -2,9 +2,21 @@
 
 import pytest
 
-from hotloop.agent.asked import STRATEGIES, check_model, check_strategy
+from hotloop.agent.asked import STRATEGIES, check_model, check_strategy, find_candidate
+from hotloop.agent.workspace import Workspace
 from hotloop.errors import ConfigError
 
+PLAIN = """import triton
+
+
+@triton.jit
+def k():
+    pass
+"""
+GLUON = PLAIN.replace("import triton\n", "from triton.experimental import gluon\n").replace(
+    "@triton", "@gluon"
+)
+INLINE = "from torch.utils.cpp_extension import load_inline\nmodule = load_inline(name='k')\n"
 NAMED = "openai:gpt-5@https://models.example/v1"
 
 
@@ -42,3 +54,16 @@ def test_our_strategies_are_taken(name):
 def test_any_other_strategy_is_refused(name):
     with pytest.raises(ConfigError, match="strategy: expected refine, sample"):
         check_strategy(name)
+
+
+@pytest.mark.parametrize(
+    ("source", "language"), [(PLAIN, "triton"), (GLUON, "gluon"), (INLINE, "cuda")]
+)
+def test_a_kernel_has_the_language_that_it_is_written_in_as_text_and_as_file(
+    source, language, tmp_path
+):
+    (tmp_path / "kernel.py").write_text(source)
+    workspace = Workspace(root=tmp_path, device="cpu")
+    text = find_candidate(workspace, source, "")
+    assert text.language == language
+    assert find_candidate(workspace, "", "kernel.py") == text

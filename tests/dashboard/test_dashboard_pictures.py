@@ -8,7 +8,7 @@ from dashboard_runs import WRONG, measured, open_run, write_run
 
 from hotloop.core.attempt import Attempt, Budget
 from hotloop.core.verdict import Evidence, Stage, Status, Tier, Verdict
-from hotloop.dashboard.plot_budget import burn_down_plot, limits_of
+from hotloop.dashboard.plot_budget import _points, burn_down_plot, limits_of
 from hotloop.dashboard.plot_errors import Span, Spans, error_plot, spans_of
 from hotloop.dashboard.plot_lineage import MOST, Spot, layout, lineage_plot
 from hotloop.dashboard.plot_progress import best_so_far, curve_of, progress_plot
@@ -168,9 +168,26 @@ def test_a_roofline_has_its_points_under_the_roof(tmp_path):
     assert len(heights) == 3
     assert min(heights) > float(roof)
     assert heights[0] == min(heights), "this kernel is the fastest of them"
+    assert "faster units" not in plot.note
     plain = roofline_plot(verdict(), replace(info, flops=None))
     assert "3,000 GB/s" in plain.picture
     assert "64 GB/s" in plain.picture, "64 MB in 1 ms"
+
+
+def test_a_kernel_far_over_the_roof_is_drawn_where_it_is_and_explained(tmp_path):
+    write_run(tmp_path / "r", [1.0])
+    info = read_state(tmp_path / "r").info
+    rate = numbers(roofline_plot(verdict(), info).picture, "circle", "cy")
+    low = replace(info, peaks=info.peaks | {"matmul_tflops": info.peaks["matmul_tflops"] / 1000})
+    over = replace(verdict(), performance=replace(measured(1.0, is_final=True), roofline_frac=9.0))
+    plot = roofline_plot(over, low)
+    heights = numbers(plot.picture, "circle", "cy")
+    (roof,) = re.findall(r'class="roof" d="M\S+ \S+L\S+ (\S+)L', plot.picture)
+    assert max(heights) < float(roof), "all three are over it"
+    assert len(set(heights)) == len(set(rate)), "none is moved to the edge"
+    assert min(heights) > 12.0, "inside of the frame"
+    assert "900.0 % of what the roof allows" in plot.note
+    assert "faster units" in plot.note
 
 
 def test_where_nothing_was_timed_there_is_no_roofline_and_no_time(tmp_path):
@@ -216,6 +233,13 @@ def test_a_budget_goes_down_by_what_is_known(tmp_path):
     assert (limit.left_frac, limit.picture, limit.told) == (None, "", "unknown of 9,000")
     free = replace(state, spec=replace(state.spec, budget=Budget()))
     assert burn_down_plot(free).note == "the run has no limits"
+
+
+def test_a_call_whose_kernel_is_not_judged_yet_is_spent_in_the_curve_too(tmp_path):
+    write_run(tmp_path / "r", [1.0, None], budget=Budget(max_calls=4))
+    state = read_state(tmp_path / "r")
+    (limit,) = [one for one in limits_of(state) if one.name == "calls"]
+    assert (limit.told, _points(state, limit)[-1][1]) == ("2 of 4", limit.left_frac)
 
 
 def test_a_difference_pairs_lines_and_marks_what_changed():

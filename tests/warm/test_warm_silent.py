@@ -14,9 +14,10 @@ import test_warm_verify
 from test_warm_verify import KERNEL, PROBLEM, Served, ShortableFake, ask
 
 from hotloop import api
-from hotloop.core.verdict import Status
+from hotloop.core.verdict import Status, Tier
 from hotloop.testing.fakes import FakeVerifier, fake_candidate, make_problem
 from hotloop.warm import client, line, watch
+from hotloop.warm.judge import WarmJudge
 from hotloop.warm.watch import JudgeSilent
 
 SERVER = """
@@ -111,14 +112,16 @@ class Hung(FakeVerifier):
         self.short_final = False
         self.ended = threading.Event()
         self.silences = 0
+        self.is_silent = False
 
     def verify(self, candidate, tier, **options):
+        self.is_silent = True
         if self.ended.wait(0.0 if self.silences else 20):
             raise client.WorkerDied("the judge's process ended")
         return super().verify(candidate, tier, **options)
 
     def is_alive(self, within_s):
-        return False
+        return not self.is_silent
 
     def abandon(self):
         self.ended.set()
@@ -159,6 +162,35 @@ def test_a_judge_that_answers_beside_its_work_is_left_in_peace(home, monkeypatch
     assert ask().passed
     assert len(asked) > 1
     served.thread.join(20)
+
+
+class Leavable(ShortableFake):
+    """A fake whose judge may have died since the last call."""
+
+    is_there = True
+
+    def is_alive(self, within_s):
+        return self.is_there
+
+    def abandon(self):
+        raise AssertionError("nobody uses it")
+
+
+@pytest.mark.parametrize(("is_there", "judges"), [(True, 1), (False, 2)])
+def test_a_judge_that_died_since_the_last_call_is_replaced(is_there, judges):
+    opened = []
+
+    def open_judge():
+        opened.append(Leavable(behaviour=lambda pins, tier: 1.0))
+        return opened[-1]
+
+    judge = WarmJudge(open_judge)
+    problem = make_problem()
+    judge.load(problem)
+    opened[0].is_there = is_there
+    assert judge.verify(problem, fake_candidate({}), Tier.FAST).passed
+    assert len(opened) == judges
+    judge.close()
 
 
 def test_the_call_goes_on_with_a_judge_of_its_own_and_says_why(home, monkeypatch):

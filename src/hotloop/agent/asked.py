@@ -28,8 +28,8 @@ def find_candidate(workspace: Workspace, source: str, file: str) -> Candidate:
         raise ConfigError("expected source or file, one of them")
     if file:
         return read_candidate(workspace.inside(file))
-    language = "cuda" if read_program(source).is_cuda else "triton"
     entry = "kernel.py"
+    language = read_program(source).language
     return Candidate(language=language, sources=(SourceFile(path=entry, text=source),), entry=entry)
 
 

@@ -24,8 +24,8 @@ from hotloop.errors import HotloopError
 from hotloop.store.reader import RunReader
 
 INSTRUCTIONS = """\
-hotloop verifies GPU kernels. Write a kernel file with a class ModelNew (Triton, or CUDA C++ through
-load_inline) that computes what the reference's Model computes, then:
+hotloop verifies GPU kernels. Write a kernel file with a class ModelNew (Triton, Gluon, or CUDA C++
+through load_inline) that computes what the reference's Model computes, then:
   load_problem    the reference, its baselines and the least time the hardware allows
   verify_kernel   compile, check against secret inputs, time; says what is wrong and where
   job             the answer of a call that was not done in time; cancel_job gives it up
@@ -93,7 +93,7 @@ def _starting(desk: Desk) -> tuple[Callable[..., str], ...]:
             model: 'agent' (you write the kernels: next_prompt, submit_reply), 'builtin' (templates
                 and a tuner), or a model that the server was started with.
             max_calls: ends the search after so many replies.
-            language: triton or cuda.
+            language: triton (default), gluon or cuda.
             strategy: refine (an agent's default), sample or hybrid; builtin: tune or random.
             settings: as for load_problem.
         """

@@ -43,6 +43,7 @@ app = typer.Typer(
     help="Turn a PyTorch reference into a verified, faster GPU kernel.",
     add_completion=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # "rich" hides "[default: 15m]" and "[@URL]": styles to it
     no_args_is_help=False,
 )
 app.command("optimize")(optimize.optimize)

@@ -40,7 +40,7 @@ def report(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Write a suite's figures, plots, kernels and lineages, in one file."""
+    """Write all of a run or a suite, with its plots and kernels, into one HTML file."""
     _check_out(out)
     if figures is not None:
         check_folder(figures)
@@ -59,7 +59,7 @@ def report(
     if written is not None:
         record["figures"] = written
     told = f", {open_count} not finished" if open_count else ""
-    text = f"{out}: {len(page.problems)} problem(s){told}, {size_bytes / 1e6:.1f} MB"
+    text = f"{out}: {len(page.problems)} problem(s){told}, {_size(size_bytes)}"
     if written is not None:
         text += f"\n{written.text}"
     Output(as_json=json).result(record, text)
@@ -80,6 +80,10 @@ def read_page(folder: Path) -> Page:
         f"{folder} holds neither a suite nor a run; give the --out of `hotloop bench` or of "
         "`hotloop optimize`"
     )
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:.0f} kB"
 
 
 def _check_out(out: Path) -> None:

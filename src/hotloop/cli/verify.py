@@ -19,6 +19,8 @@ from hotloop.kernel_file import read_candidate
 from hotloop.plan import find_problem
 from hotloop.verify import find_device
 
+LOADING = "loading the reference; on a GPU its baselines are timed first"
+
 
 def verify(
     problem: options.Problem,
@@ -51,7 +53,8 @@ def verify(
     kernel = read_candidate(candidate)
     where = find_device(device)
     found = find_problem(problem, where, {"settings": options.settings_of(set_), "data": data})
-    output.say("loading the reference; on a GPU its baselines are timed first")
+    begun = "asking the warm judge; a problem that it has not is loaded first" if warm else LOADING
+    output.say(begun)
     verdict = api.verify(
         found,
         kernel,

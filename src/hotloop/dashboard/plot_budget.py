@@ -81,8 +81,8 @@ def burn_down_plot(state: RunState) -> Plot:
     """Return what was left of each limit over the budget's clock."""
     title = "Budget left"
     limits = limits_of(state)
-    ends = [a.finished_s for a in state.attempts if a.finished_s is not None]
-    right = max([state.spending.time_s, *ends])
+    moments = [a.started_s if a.finished_s is None else a.finished_s for a in state.attempts]
+    right = max([state.spending.time_s, *moments])
     if not limits or right <= 0:
         note = "the run has no limits" if not limits else "nothing is spent yet"
         return Plot(title=title, picture=None, note=note)
@@ -120,15 +120,15 @@ def _points(state: RunState, limit: Limit) -> list[tuple[float, float]]:
 
 
 def _costs(state: RunState, name: str) -> Sequence[tuple[float, float]]:
-    """Return when each attempt had its verdict and what it cost."""
+    """Return what each attempt cost and when: a call as it is made, the rest with its verdict."""
+    if name == "calls":
+        return [(a.started_s, 1.0) for a in state.attempts if a.action not in FREE_ACTIONS]
     found = []
     for attempt in state.attempts:
         if attempt.finished_s is None:
             continue
         cost: Any = 1.0
-        if name == "calls":
-            cost = float(attempt.action not in FREE_ACTIONS)
-        elif name != "candidates":
+        if name != "candidates":
             note = state.spending.by_attempt.get(attempt.id, {})
             cost = note.get({"dollars": "usd"}.get(name, name))
         found.append((attempt.finished_s, float(cost or 0.0)))

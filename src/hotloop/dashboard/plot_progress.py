@@ -164,7 +164,7 @@ def _frame(curves: Sequence[Curve], values: Sequence[float], *, is_ratio: bool) 
         room = (high - low or abs(high) or 1.0) * _ROOM_FRAC
         low, high = low - 2 * room, high + room
     return svg.Frame(
-        x=svg.Scale(low=0.0, high=right * 1.03, start=58.0, end=WIDTH - 14),
+        x=svg.Scale(low=0.0, high=right * 1.03, start=svg.LEFT, end=WIDTH - 14),
         y=svg.Scale(low=low, high=high, start=HEIGHT - 46, end=12.0, is_log=is_log),
         width=WIDTH,
         height=HEIGHT,

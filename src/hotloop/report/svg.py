@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 420.0, 250.0
+LEFT = 70.0
+"""Left of the vertical axis: numbers of six characters and the turned title fit."""
 """Of a panel, in its own units; the page scales it."""
 Point = tuple[float, float]
 
@@ -92,7 +94,7 @@ def panel(x: tuple[float, float], y: tuple[float, float], *, log_y: bool = False
     """Return a panel's frame over two ranges of values; an empty range is widened."""
     x_high, y_high = (high if high > low else low + 1 for low, high in (x, y))
     return Frame(
-        x=Scale(low=x[0], high=x_high, start=58.0, end=WIDTH - 14),
+        x=Scale(low=x[0], high=x_high, start=LEFT, end=WIDTH - 14),
         y=Scale(low=y[0], high=y_high, start=HEIGHT - 46, end=12.0, is_log=log_y),
     )
 
@@ -130,7 +132,8 @@ def axes(frame: Frame, x: Axis, y: Axis, *, x_ticks: bool = True) -> Markup:
     )
     parts.append(text(x.title, ((left + right) / 2, frame.height - 6), "middle"))
     turned = f"rotate(-90 13 {(top + bottom) / 2:.5g})"
-    parts.append(text(y.title, (13, (top + bottom) / 2), "middle", transform=turned))
+    middle = (13, (top + bottom) / 2)
+    parts.append(text(y.title, middle, "middle", transform=turned, class_="upright"))
     return Markup("").join(parts)
 
 

@@ -103,6 +103,7 @@ class WarmJudge:
 
     def _using(self, work: Callable[[], T]) -> T:
         self._stop_timer()
+        self._bury()
         try:
             return work()
         except HotloopError:
@@ -112,6 +113,12 @@ class WarmJudge:
             self._timer = threading.Timer(self._idle_s, self._end_if_idle)
             self._timer.daemon = True
             self._timer.start()
+
+    def _bury(self) -> None:
+        """Let go of a judge that died or froze while nobody used it: it judged nothing of this."""
+        judge = self._judge
+        if isinstance(judge, Watched) and not judge.is_alive(SILENT_S):
+            self._end()
 
     def _end_if_idle(self) -> None:
         timer = threading.current_thread()

@@ -52,11 +52,19 @@ class _Seat:
 
     def __init__(self, open_judge: Callable[[], Any]) -> None:
         self._open = open_judge
-        self.judge: Any = None
+        self._judge: Any = None
+        self._is_short = False
 
     def __call__(self) -> Any:
-        self.judge = self._open()
-        return self.judge
+        self._judge = self._open()
+        self._judge.short_final = self._is_short
+        return self._judge
+
+    def choose(self, *, is_short: bool) -> None:
+        """Choose for the judge that is open, and for one that has to take its place."""
+        self._is_short = is_short
+        if self._judge is not None:
+            self._judge.short_final = is_short
 
 
 class _Visits:
@@ -118,8 +126,8 @@ class _Visits:
     ) -> dict[str, Any]:
         candidate, tier, is_short = asked
         try:
+            self._seat.choose(is_short=is_short)
             info = self._judge.load(problem)
-            self._seat.judge.short_final = is_short
             if not line.send({"info": to_json(info)}):
                 return {}
             return {"verdict": to_json(self._judge.verify(problem, candidate, tier))}
