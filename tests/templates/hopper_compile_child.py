@@ -38,6 +38,8 @@ def look_at(cubin: Path) -> dict[str, Any]:
     return {
         "overlapped_mufu": overlapped,
         "products": sum("HGMMA" in text for text in code),
+        "instructions": len(code),
+        "permutes": sum("PRMT" in text for text in code),
         "register_moves": sum(" MOV R" in f" {text}" for text in code),
         "shared_loads": sum(text.startswith(("LDS", "LDSM")) for text in code),
         "copies": sum("UTMALDG" in text for text in code),

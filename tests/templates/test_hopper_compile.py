@@ -22,6 +22,8 @@ from hotloop.templates.hopper.family import HopperFamily
 KEYS = 128
 ROWS_OF_THREAD = 2
 SCORES_OF_THREAD = 64 * KEYS // 128
+PERMUTES_OF_THREAD = 16
+"""Far below one for each weight; a few belong to the walk."""
 
 
 def _compile(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -71,6 +73,7 @@ def test_best_guesses_overlap_weights_with_products(name, D):
     assert overlapped
     assert all(count >= SCORES_OF_THREAD for count in overlapped)
     assert answer["code"]["shared_loads"] <= 1  # weights do not go through shared memory
+    assert answer["code"]["permutes"] < PERMUTES_OF_THREAD  # as where two loops share results
 
 
 @pytest.mark.slow

@@ -6,14 +6,18 @@ In the kernel `qk` is the tile of q k^T, `q_idx` the rows as (BLOCK_M, 1), `kv_i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from hotloop.core.graph import Arg, AttentionSpec, Node
 from hotloop.templates.analysis import FLOAT32_EXACT, ScalarGraph
 from hotloop.templates.attention.score import LOG2_E, ScoreSum, Term
 from hotloop.templates.lower import Lowering
-from hotloop.templates.operators import ADD, MULTIPLY, kind_of, literal
+from hotloop.templates.operators import ADD, ATOM, MULTIPLY, kind_of, literal
 from hotloop.templates.value import Level, Names, Value
+
+WIDE = 2**31
+"""Elements from which offsets need 64 bits."""
 
 _INDEX_NAMES = {
     "index_b": ("batch", Level.PROGRAM),
@@ -72,12 +76,15 @@ class AttentionLowering(Lowering):
         shape = self._shapes[name]
         self.buffers[name] = None
         level, offset = Level.PROGRAM, ""
+        is_wide = math.prod(shape) >= WIDE
         for position, index in enumerate(node.args[1:]):
             value = self._in_range(self.operand(index, "int"), index, shape[position])
             stride = 1
             for extent in shape[position + 1 :]:
                 stride *= extent
             level |= value.level
+            if is_wide and not value.text.lstrip("-").isdigit():
+                value = replace(value, text=f"{self.text(value, ATOM)}.to(tl.int64)", binding=ATOM)
             text = self.text(value, ADD if stride == 1 else MULTIPLY)
             part = text if stride == 1 else f"{text} * {stride}"
             offset = f"{offset} + {part}" if offset else part

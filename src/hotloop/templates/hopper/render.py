@@ -59,7 +59,7 @@ def render_hopper(plan: AttentionPlan, point: Point) -> Candidate:
     has_map = tiles != "closed"
     main = lower_main(plan, tile, with_bounds=not has_map, templates=TEMPLATES)
     tile_map = for_map(lower_map(plan, tile, templates=TEMPLATES)) if has_map else None
-    walk = find_walk(plan, tile, main, tiles)
+    walk = find_walk(plan, tile, main, tiles, schedule)
     tanh = str(point.get("tanh", "exact"))
     used = {*main.buffers, *(tile_map.buffers if tile_map else ())}
     map_point = {**point, "tiles": tiles, "row_order": "sorted" if has_map else "rows"}
@@ -92,12 +92,12 @@ def _walk_values(walk: Walk, schedule: HopperSchedule) -> dict[str, Any]:
     barriers = ["q_full", "q_empty", "k_full", "k_empty", "v_full", "v_empty"]
     return {
         "walk": walk.kind,
-        "calls": walk.calls,
+        "masked": walk.masked,
         "walk_names": walk.names,
         "walk_fields": list(walk.fields),
         "walk_args": ["n_tiles", *walk.fields],
         "key_tile_call": walk.tile,
-        "first_masked": f"MASKED={walk.kind != 'all'}",
+        "first_masked": str(walk.kind != "all"),
         "barriers": [*barriers, *(["may_issue"] * schedule.is_pingpong)],
         "turn_args": ["first_issue"] * schedule.is_pingpong,
     }

@@ -21,9 +21,6 @@ SHARED_BYTES = 225 * 1024
 MAX_STAGES = 4
 """More tiles in flight than this hide no more latency."""
 
-GROUP_BYTES = 24 * 2**20
-"""k and v of the heads taken together: about half of the L2 of an H100 or H200 (50 MB)."""
-
 REGISTERS = {2: (240, 24), 3: (160, 32)}
 """Registers a thread for consumers and producer, by the number of consumers: they fill the
 register file of 64 K (the producer counts as four warps)."""
@@ -42,7 +39,6 @@ class HopperSchedule:
     stages: int
     is_pingpong: bool
     is_persistent: bool
-    head_group: int
     shares_q: bool
     """Whether the output is staged where q came."""
     q_tiles: int
@@ -100,7 +96,6 @@ def schedule_of(plan: AttentionPlan, point: Point) -> HopperSchedule:
     rows = consumers * ROWS * block_d * size
     shares_q = 2 * rows + 4 * tile > SHARED_BYTES
     room = SHARED_BYTES - rows * (1 if shares_q else 2)
-    is_uneven = plan.mask is not None
     return HopperSchedule(
         consumers=consumers,
         block_n=block_n,
@@ -108,21 +103,12 @@ def schedule_of(plan: AttentionPlan, point: Point) -> HopperSchedule:
         stages=min(room // (2 * tile), MAX_STAGES),
         is_pingpong=bool(point["pingpong"]),
         is_persistent=bool(point["persistent"]),
-        head_group=_head_group(spec) if is_uneven else 1,
         shares_q=shares_q,
         q_tiles=q_tiles,
         key_tiles=-(-spec.Skv // block_n),
         work=spec.B * spec.H * q_tiles,
         element_bytes=size,
     )
-
-
-def _head_group(spec: AttentionSpec) -> int:
-    """Return how many heads are taken together: a divisor of their number."""
-    per_head = 2 * spec.Skv * spec.D * ELEMENT_BYTES[spec.dtype] * spec.Hkv // spec.H
-    heads = spec.B * spec.H
-    limit = max(GROUP_BYTES // max(per_head, 1), 1)
-    return max(n for n in range(1, heads + 1) if heads % n == 0 and n <= limit)
 
 
 def hopper_space(plan: AttentionPlan) -> Space:

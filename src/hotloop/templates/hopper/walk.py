@@ -1,7 +1,8 @@
 """Which key tiles a query tile needs, and in which order: the same for producer and consumers.
 
-Tiles under the mask come first, then the full ones, so that the products of the last full tile end
-a loop without mask code. A walk with no tile at all takes one of which the mask leaves nothing.
+Tiles under the mask come first, then the full ones. One loop takes all but the first tile: with a
+loop for each kind, results would pass from one to the other, and what passes in registers is copied
+and permuted in every step. A walk with no tile at all takes one of which the mask leaves nothing.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hotloop.templates.attention.bounds import scalar_nodes
 from hotloop.templates.attention.expressions import Expressions
 from hotloop.templates.attention.lowering import Tile
 from hotloop.templates.attention.plan import AttentionPlan
+from hotloop.templates.attention.span import Bound, evaluate
 from hotloop.templates.hopper.gluon_text import as_gluon_lines
+from hotloop.templates.hopper.schedule import HopperSchedule
 from hotloop.templates.source import identifiers
 
 _FIELDS = {
@@ -21,15 +25,7 @@ _FIELDS = {
     "lists": ("n_masked", "is_empty", "tile_list"),
 }
 
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One loop of a consumer: which tiles of the walk, with or without a mask."""
-
-    note: str
-    start: str
-    stop: str
-    masked: bool
+_BY_NUMBER = "i < n_masked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,8 @@ class Walk:
     """`all` tiles; `ranges`, by loop bounds; `lists`."""
     lines: tuple[str, ...]
     """Statements of `find_work` that define the fields."""
-    calls: tuple[Call, ...]
+    masked: str
+    """Whether the loop's i-th tile is under the mask: True, False, or an expression."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -59,26 +56,55 @@ class Walk:
         return f"key_tile({', '.join([i, *self.fields])})"
 
 
-def find_walk(plan: AttentionPlan, tile: Tile, main: Expressions, tiles: str) -> Walk:
+def find_walk(
+    plan: AttentionPlan, tile: Tile, main: Expressions, tiles: str, schedule: HopperSchedule
+) -> Walk:
     """Return the walk for `tiles`: `closed`, `ranges` or `lists`."""
     if plan.mask is None and not tile.has_ragged_keys:
-        call = Call("The other tiles.", "1", "n_tiles", masked=False)
-        return Walk("all", (), (call,))
+        return Walk("all", (), "False")
     if tiles == "lists":
-        return Walk("lists", tuple(_list_lines()), _calls(has_full=True))
+        return Walk("lists", tuple(_list_lines()), _BY_NUMBER)
     if tiles == "ranges":
         names = ("first", "full_first", "full_last", "last")
         lines = [f"{n} = gl.load(tile_ranges_ptr + map_row * 4 + {i})" for i, n in enumerate(names)]
-        return Walk("ranges", tuple(lines), _calls(has_full=True))
+        return Walk("ranges", tuple(lines), _BY_NUMBER)
     wanted = {"first", "full_first", "full_last", "last"}
     lines = as_gluon_lines(_closed_lines(main, tile, wanted))
-    return Walk("ranges", tuple(lines), _calls(has_full=plan.region.every is not None))
+    if plan.region.every is None:
+        return Walk("ranges", tuple(lines), "True")
+    most = most_masked(plan, schedule.block_m, schedule.block_n)
+    # The first tile is taken before the loop.
+    is_first_alone = most is not None and most <= 1
+    return Walk("ranges", tuple(lines), "False" if is_first_alone else _BY_NUMBER)
 
 
-def _calls(*, has_full: bool) -> tuple[Call, ...]:
-    masked = Call("Tiles that some rows see in part.", "1", "n_masked", masked=True)
-    full = Call("Tiles that every row sees whole.", "gl.maximum(n_masked, 1)", "n_tiles", False)
-    return (masked, full) if has_full else (masked,)
+def most_masked(plan: AttentionPlan, block_m: int, block_n: int) -> int | None:
+    """Return how many tiles a query tile has under the mask at most, by closed forms.
+
+    None where that is unknown: the bounds need numbers of the program, or no tile is full.
+    """
+    spec, region = plan.spec, plan.region
+    if region.every is None or scalar_nodes(region):
+        return None
+    some, every = region.some, region.every
+    most = 0
+    for q_first in range(0, spec.S, block_m):
+        rows = (q_first, min(q_first + block_m, spec.S) - 1)
+        first = _key(some.low, 0, rows, spec.Skv) // block_n
+        last = max(first, -(-_key(some.high, spec.Skv, rows, spec.Skv) // block_n))
+        full_first = -(-_key(every.low, 0, rows, spec.Skv) // block_n)
+        full_first = min(max(full_first, first), last)
+        full_last = _key(every.high, spec.Skv, rows, spec.Skv) // block_n
+        full_last = min(max(full_last, full_first), last)
+        most = max(most, last - first - (full_last - full_first))
+    return most
+
+
+def _key(bound: Bound | None, default: int, rows: tuple[int, int], keys: int) -> int:
+    """Return the key, 0 to `keys`, at which a span of the query tile from row to row ends."""
+    if bound is None:
+        return default
+    return min(max(evaluate(bound, q_first=rows[0], q_last=rows[1], scalars={}), 0), keys)
 
 
 def _list_lines() -> list[str]:
