@@ -165,8 +165,8 @@ def _group(bar: Bar, left: float, room: float, scale: float) -> list[str]:
 def _note() -> str:
     sizes = f"D {' and '.join(map(str, HEAD_SIZES))} at S {', '.join(map(str, LENGTHS))}"
     return (
-        f'<text x="8" y="{HEIGHT - 10}" font-size="10">The {SIZES} sizes of ours: {sizes}. Pale: not '
-        "all of them were run; a row that failed counts as 1.0x.</text>"
+        f'<text x="8" y="{HEIGHT - 10}" font-size="10">The {SIZES} sizes of ours: {sizes}. Pale: '
+        "not all of them were run; a row that failed counts as 1.0x.</text>"
     )
 
 

@@ -87,7 +87,9 @@ def _picture(rows: Sequence[Row]) -> list[str]:
     """Return how many sizes are behind each bar."""
     found = bars(rows)
     told = ", ".join(f"{TITLES[bar.variant]} {bar.told}" for bar in found)
-    lines = [f"A pale bar is over fewer than six sizes; a row that failed counts as 1.0. Run: {told}."]
+    lines = [
+        f"A pale bar is over fewer than six sizes; a row that failed counts as 1.0. Run: {told}."
+    ]
     failed = [key for bar in found for key in bar.failed]
     return lines + ([f"Failed: {', '.join(failed)}."] if failed else [])
 

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,10 @@ def test_a_subpackage_of_the_same_name_does_not_hide_a_function(before):
     question = f"import hotloop; {before}; print(hotloop.verify.__module__)"
     answer = subprocess.check_output([sys.executable, "-c", question], text=True)
     assert answer.strip() == "hotloop.api"
+
+
+def test_no_two_modules_of_the_tests_have_one_name():
+    # Their folders all lie on the import path: the first to be imported would stand for both.
+    found = Counter(p.stem for p in Path(__file__).parent.glob("*/*.py") if p.stem != "conftest")
+    assert len(found) > 100
+    assert [name for name, count in found.items() if count > 1] == []

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from gluon_machine import run_program
+from gluon_stand_in import run_program
 from prompt_cases import attention_task, norm_task
 
 from hotloop.prompts.fences import find_blocks
@@ -124,7 +124,7 @@ def test_the_ring_multiplies(K, stages):
     ],
 )
 def test_a_ring_with_a_wrong_barrier_is_caught(old, new, monkeypatch):
-    monkeypatch.setattr("gluon_machine.WAIT_S", 0.1)
+    monkeypatch.setattr("gluon_stand_in.WAIT_S", 0.1)
     ring, _ = programs(attention_task)
     assert ring.count(old) == 1
     spoilt = run_program(ring.replace(old, new))

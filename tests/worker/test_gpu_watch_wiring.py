@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -60,7 +61,7 @@ class Watched:
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     path: Path = scaled_rows.write_problem(tmp_path_factory.mktemp("problem"))
-    judge, looks = Judge(Isolation.NONE), Looks()
+    judge, looks = Judge(Isolation.NONE, ThreadPoolExecutor(1)), Looks()
     try:
         judge.hello({"device": "cpu", "tier": "T0", "call_timeout_s": 2.0})
         assert judge._room is not None

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -58,7 +59,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedJudge]:
         ("return x * self.scale", "LOOK(x)\n        return x * self.scale"),
     )
     path.write_text(text)
-    judge = Judge(Isolation.NONE)
+    judge = Judge(Isolation.NONE, ThreadPoolExecutor(1))
     try:
         judge.hello({"device": "cpu", "tier": "T0", "call_timeout_s": 30.0})
         problem = scaled_rows.problem(path, "cpu", rows=8, columns=48)

@@ -24,7 +24,8 @@ SETTLE_S = 10.0
 """How long the driver may take to give a dead process's memory back."""
 SLACK_BYTES = 256 * MIB
 """By how much the memory in use may have grown since the judge began: what the driver keeps for
-itself after a fault, with no process left, not what leaks. A dead process whose memory is stuck leaves its context at least, which is more."""
+itself after a fault, with no process left, not what leaks. A dead process whose memory is stuck
+leaves its context at least, which is more."""
 SLOWEST_FRAC = 0.1
 """Copies at less than this share of their first rate, the best of many, are no sharing of the GPU
 any more."""
