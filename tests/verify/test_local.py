@@ -107,6 +107,7 @@ def test_what_is_verified_first_is_compiled_beside_the_load(spare):
     assert waits[0] < waits[1] / 4
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compiled_ahead_is_a_verdict_as_ever(spare):
     broken = candidate(KERNEL.replace("tl.load(x + i", "tl.load(z + i"))
     spare.load(problem(), ahead=[broken, candidate(KERNEL.replace("torch, triton", "os, triton"))])
