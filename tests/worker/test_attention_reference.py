@@ -199,6 +199,7 @@ def test_sizes_flops_and_bytes():
     assert [s.name for s in parameters] == ["doc"]
     assert reference.flops == 4 * 2 * 4 * 32 * 32 * 16
     assert reference.io_bytes == 4 * 2 * (2 * 4 * 32 * 16) + 8 * 32
+    assert reference.useful_bytes == reference.io_bytes  # each key is seen by some query
 
 
 def test_everything_masked_is_degenerate_and_broken_scores_are_refused():

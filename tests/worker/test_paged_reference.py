@@ -112,7 +112,13 @@ def test_needles_and_other_profiles_are_drawn_in_the_order_of_the_keys(reference
 def test_bytes_count_the_keys_that_some_query_sees(reference):
     lengths = reference._home["lengths"]
     state, q = 8 * 2 + 4 * 2 * 4, 2 * (2 * 4 * 2 * 16)
-    assert reference.io_bytes == 2 * 2 * 2 * 16 * int(lengths.sum()) + state + 2 * q
+    assert reference.useful_bytes == 2 * 2 * 2 * 16 * int(lengths.sum()) + state + 2 * q
+
+
+def test_what_must_fit_in_memory_is_the_whole_cache_whatever_is_seen_of_it(reference):
+    _, k, v = reference.draw(3, "normal").inputs
+    assert reference.io_bytes > reference.useful_bytes
+    assert reference.io_bytes > k.nbytes + v.nbytes
 
 
 def test_a_mask_that_hides_keys_from_some_heads_only_leaves_them_to_be_read():

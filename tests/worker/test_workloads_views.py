@@ -191,16 +191,24 @@ def test_a_problem_without_sizes_says_so_once():
         session.close()
 
 
+COUNTED = SOURCE.replace("    def forward", "    calls = 0\n    def forward").replace(
+    "return x * 2", "Model.calls += 1\n        return x * 2"
+)
+
+
 def test_shapes_are_told_once_before_the_other_cases_are_made():
-    problem = Problem(name="m", kind=ProblemKind.KERNELBENCH, source=SOURCE, policy=Policy())
+    problem = Problem(name="m", kind=ProblemKind.KERNELBENCH, source=COUNTED, policy=Policy())
     told = []
 
-    def note(reference, draw):
-        told.append([tuple(x.shape) for x in draw.inputs])
+    def calls(reference):
+        return reference.loaded.model_class.calls
 
-    session = Session(
-        problem, "cpu", isolation="T0", tracing=False, shortcuts=Shortcuts(on_first_case=note)
-    )
-    assert told == [[(40, 48), (40, 48)]]
-    assert len(session.nominal.book.cases) > 1
+    def note(reference, draw):
+        told.append((calls(reference), [tuple(x.shape) for x in draw.inputs]))
+
+    shortcuts = Shortcuts(on_first_case=note, await_quiet=lambda: told.append("quiet"))
+    session = Session(problem, "cpu", isolation="T0", tracing=False, shortcuts=shortcuts)
+    (at_first, shapes), quiet = told
+    assert (shapes, quiet) == ([(40, 48), (40, 48)], "quiet")
+    assert 0 < at_first < calls(session.reference) / 2
     session.close()

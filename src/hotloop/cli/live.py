@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-from types import TracebackType
 from typing import TextIO
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
+from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from hotloop.cli import wording
 from hotloop.cli.progress import Progress
+from hotloop.cli.redrawn import Redrawn
 from hotloop.cli.screen import (
     BAR_CELLS,
     ROWS_SHOWN,
@@ -27,41 +25,21 @@ from hotloop.core.event import Event
 _STYLE = {"PASSED": "green", "COMPILED_ONLY": "cyan", "INCONCLUSIVE": "yellow"}
 
 
-class LiveScreen:
-    """Redraws a few times a second; texts are never read as markup."""
+class LiveScreen(Redrawn):
+    """Takes events; the next redraw shows them."""
 
     def __init__(self, stream: TextIO) -> None:
-        console = Console(file=stream, stderr=False)
         self._progress = Progress()
-        self._lock = threading.Lock()
-        self._live = Live(
-            console=console,
-            get_renderable=self._draw,
-            refresh_per_second=4,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-
-    def __enter__(self) -> LiveScreen:
-        self._live.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._live.__exit__(kind, error, trace)
+        super().__init__(stream)
 
     def __call__(self, event: Event) -> None:
         """Take in one event; the next redraw shows it."""
         with self._lock:
             self._progress.take(event)
 
-    def _draw(self) -> RenderableType:
-        with self._lock:
-            return draw(self._progress)
+    def picture(self) -> RenderableType:
+        """Return the whole screen for the state as it is."""
+        return draw(self._progress)
 
 
 def draw(progress: Progress) -> RenderableType:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import TextIO
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
+from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from hotloop.cli import wording
 from hotloop.cli.progress import Progress
+from hotloop.cli.redrawn import Redrawn
 from hotloop.cli.screen import BAR_CELLS, best_text
 from hotloop.cli.suite_progress import SuiteProgress
 from hotloop.core.event import Event
@@ -24,8 +22,8 @@ RUNNING_SHOWN, ENDED_SHOWN, NOTES_SHOWN = 16, 6, 4
 _LINE_CHARACTERS = 160
 
 
-class LiveSuite:
-    """Redraws a few times a second; texts are never read as markup."""
+class LiveSuite(Redrawn):
+    """Takes events; the next redraw shows them."""
 
     def __init__(
         self,
@@ -35,26 +33,7 @@ class LiveSuite:
     ) -> None:
         self._progress = progress
         self._clock, self._began_s = clock, clock()
-        self._lock = threading.Lock()
-        self._live = Live(
-            console=Console(file=stream, stderr=False),
-            get_renderable=self._draw,
-            refresh_per_second=4,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-
-    def __enter__(self) -> LiveSuite:
-        self._live.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._live.__exit__(kind, error, trace)
+        super().__init__(stream)
 
     def begin(self, name: str, limit_s: float | None = None) -> None:
         """Add a problem to those that run."""
@@ -77,9 +56,9 @@ class LiveSuite:
         with self._lock:
             self._progress.note(name, line)
 
-    def _draw(self) -> RenderableType:
-        with self._lock:
-            return draw_suite(self._progress, self._clock() - self._began_s)
+    def picture(self) -> RenderableType:
+        """Return the whole screen for the state as it is."""
+        return draw_suite(self._progress, self._clock() - self._began_s)
 
 
 def draw_suite(progress: SuiteProgress, elapsed_s: float) -> RenderableType:

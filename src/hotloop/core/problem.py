@@ -140,6 +140,9 @@ class ProblemInfo:
     and `matmul_tflops` in the dtype of the output; empty on `cpu`."""
     useful_flops: float | None = None
     """FLOPs without those that a mask leaves out; None when they are the same or unknown."""
+    useful_bytes: int | None = None
+    """`io_bytes` without keys that no query sees at the timed values; None without masks.
+    For the roofline alone: what must fit in memory, and what no call can exceed, is `io_bytes`."""
     eager_tf32: bool | None = None
     """Whether eager's float32 convolutions are rounded to TF32 at these sizes; None where the
     policy forbids it, there are none, or it was not measured."""

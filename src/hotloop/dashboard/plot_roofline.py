@@ -38,10 +38,11 @@ def roofline_plot(verdict: Verdict, info: ProblemInfo | None) -> Plot:
     points = [("this kernel", performance.latency_ms), *sorted(performance.baselines.items())]
     points = [(name, ms) for name, ms in points if ms > 0]
     flops = info.useful_flops or info.flops
+    moved = info.useful_bytes or info.io_bytes
     if not flops or not peak_tflops:
-        return _bandwidths(points, info.io_bytes, peak_gbps)
+        return _bandwidths(points, moved, peak_gbps)
     rates = [(name, tflops(flops, ms)) for name, ms in points]
-    return _roofline(rates, flops / info.io_bytes, (peak_gbps, peak_tflops), performance)
+    return _roofline(rates, flops / moved, (peak_gbps, peak_tflops), performance)
 
 
 def _roofline(

@@ -37,7 +37,7 @@ def bound(info: ProblemInfo | None) -> Bound | None:
     copy_gbps, matmul_tflops = info.peaks.get("copy_gbps"), info.peaks.get("matmul_tflops")
     if not copy_gbps or not matmul_tflops:
         return None
-    return Bound(_flops(info) / (matmul_tflops * 1e9), info.io_bytes / (copy_gbps * 1e6))
+    return Bound(_flops(info) / (matmul_tflops * 1e9), _bytes(info) / (copy_gbps * 1e6))
 
 
 def describe_bound(info: ProblemInfo) -> str | None:
@@ -46,7 +46,7 @@ def describe_bound(info: ProblemInfo) -> str | None:
     if times is None:
         return None
     rate = f"{info.peaks['copy_gbps'] / 1e3:.2f} TB/s copied"
-    by_bytes = f"{format_ms(times.by_bytes_ms)} by bytes ({info.io_bytes / MIB:.4g} MiB at {rate})"
+    by_bytes = f"{format_ms(times.by_bytes_ms)} by bytes ({_bytes(info) / MIB:.4g} MiB at {rate})"
     if not times.by_flops_ms:
         return f"least time here by measured rates: {by_bytes}"
     unmasked = " that the mask leaves" if info.useful_flops else ""
@@ -60,3 +60,7 @@ def describe_bound(info: ProblemInfo) -> str | None:
 
 def _flops(info: ProblemInfo) -> float:
     return info.useful_flops or info.flops or 0.0
+
+
+def _bytes(info: ProblemInfo) -> int:
+    return info.useful_bytes or info.io_bytes

@@ -94,7 +94,8 @@ class AttentionReference(Reference):
             tuple(tensor_spec(n, t) for n, t in nominal.state.items()),
         )
         moved = [nominal.inputs[0], *nominal.state.values(), *outputs]
-        self.io_bytes = nbytes(moved) + s.kv_bytes(seen.key_frac)
+        self.io_bytes = nbytes([*moved, *nominal.inputs[1:]])
+        self.useful_bytes = nbytes(moved) + s.kv_bytes(seen.key_frac)
         del nominal, outputs
         fast = names(ATTENTION_PROFILES, Tier.FAST)
         self.profiles = tuple(p for p in fast if loaded.wants(p) and self._admit(p))

@@ -61,6 +61,9 @@ class Reference(ABC):
     useful_flops: float | None = None
     """Operations that a mask leaves; None: all of them."""
     io_bytes: int
+    """Inputs, parameters and outputs, once each."""
+    useful_bytes: int | None = None
+    """Those of them that a mask leaves, at the timed values; None without masks."""
 
     def __init__(self, loaded: LoadedProblem) -> None:
         self.loaded = loaded

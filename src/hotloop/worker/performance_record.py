@@ -32,6 +32,7 @@ def describe_performance(
     baselines = final.baselines_ms if final else dict(info.baselines_ms)
     latency_ms = measured.median_ms
     useful = session.reference.useful_flops or info.flops
+    moved = info.useful_bytes or info.io_bytes
     ahead_ms = {n: ms for n, ms in session.reference.prepare_ms.items() if n in baselines}
     prepare_ms = evaluation.prepare_ms[-1] if evaluation.prepare_ms else None
     compared = {} if measured.doubts else baselines  # no ratio where the timing is not believed
@@ -52,7 +53,7 @@ def describe_performance(
             latency_ms, prepare_ms or 0.0, compared, ahead_ms
         ),
         host_path_reason=final.replay_refused if final else None,
-        roofline_frac=describe_share(useful, info.io_bytes, latency_ms, info.peaks),
+        roofline_frac=describe_share(useful, moved, latency_ms, info.peaks),
         tflops=tflops(info.flops, latency_ms) if info.flops else None,
         counters=counters.values,
         counters_kernel=counters.kernel,

@@ -236,6 +236,7 @@ class Session:
             missing_baselines=dict(self.missing_baselines),
             peaks=self._peaks(outputs[0].dtype, rounds=eager_tf32),
             useful_flops=self.reference.useful_flops,
+            useful_bytes=self.reference.useful_bytes,
             eager_tf32=eager_tf32,
             setup_s=setup_s,
             environment=environment(self.device, self.isolation),
