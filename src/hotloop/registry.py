@@ -14,7 +14,6 @@ from hotloop.errors import ConfigError, boundary
 
 STRATEGIES = "hotloop.strategies"
 GENERATORS = "hotloop.generators"
-LANGUAGES = "hotloop.languages"
 
 
 def names(group: str) -> list[str]:
