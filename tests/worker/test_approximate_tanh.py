@@ -33,10 +33,11 @@ class Typed:
         return self.dtype
 
 
-def test_float32_tanh_is_swapped_and_the_exact_one_comes_back(lowering, monkeypatch):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_tanh_is_swapped_and_the_exact_one_comes_back(dtype, lowering, monkeypatch):
     monkeypatch.setitem(lowering.lowerings, TANH, lambda x: "exact")
     with approximate_tanh(lambda x: "fast") as swapped:
-        assert lowering.lowerings[TANH](Typed(torch.float32)) == "fast"
+        assert lowering.lowerings[TANH](Typed(dtype)) == "fast"
         assert swapped.used == 1
         assert lowering.lowerings[TANH](Typed(torch.float64)) == "exact"
         assert swapped.used == 1
@@ -69,12 +70,13 @@ def test_what_is_compiled_with_the_other_tanh_is_never_taken_for_the_exact_one(l
         with torch.no_grad():
             return compiled(*qkv, score_mod=capped)
 
-    qkv = [torch.randn(1, 2, 128, 32) * 9 for _ in range(3)]
+    # bfloat16 as on a GPU: Inductor then calls the score bfloat16 too
+    qkv = [(torch.randn(1, 2, 128, 32) * 9).bfloat16() for _ in range(3)]
     exact = run(None)
     for _ in range(2):  # the second finds nothing of the first in a cache
         torch._dynamo.reset()
         with approximate_tanh(lowering.lowerings[torch.ops.aten.sin.default]) as swapped:
             other = run(OPTIONS)
         assert swapped.used >= 1
-        assert float((other - exact).abs().max()) > 0.01
+        assert float((other - exact).abs().max()) > 0.1
     assert torch.equal(run(None), exact)

@@ -23,6 +23,9 @@ from hotloop.worker.attention_math import Grid, Mods, over_grid
 PTX = "tanh.approx.f32 $0, $1;"
 OPTIONS = {"fx_graph_cache": False}
 _TANH = torch.ops.aten.tanh.default
+_IN_FLOAT32 = (torch.float32, torch.bfloat16, torch.float16)
+"""Types whose values Inductor holds as float32 in registers. A score_mod sees a score that is
+called a value of the queries' type there, and is the float32 accumulator."""
 
 Lowering = Callable[..., Any]
 
@@ -35,7 +38,7 @@ class Swapped:
 
 @contextmanager
 def approximate_tanh(approximate: Lowering | None = None) -> Iterator[Swapped]:
-    """Let what is compiled meanwhile use the approximate tanh for float32 values.
+    """Let what is compiled meanwhile use the approximate tanh, but for float64.
 
     Args:
         approximate: a lowering to use instead of the instruction, which needs an NVIDIA GPU.
@@ -51,7 +54,7 @@ def approximate_tanh(approximate: Lowering | None = None) -> Iterator[Swapped]:
     swapped = Swapped()
 
     def lower(x: Any) -> Any:
-        if x.get_dtype() != torch.float32:
+        if x.get_dtype() not in _IN_FLOAT32:
             return exact(x)
         swapped.used += 1
         return fast(x)
