@@ -15,6 +15,7 @@ import ast
 import re
 
 from hotloop.core.candidate import Candidate, SourceFile
+from hotloop.core.python_source import parse_python
 from hotloop.core.record import digest
 
 _TOKEN = re.compile(
@@ -51,8 +52,8 @@ def _python(text: str) -> str:
     if _OWN_TEXT.search(text):
         return text
     try:
-        return ast.dump(ast.parse(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.dump(parse_python(text))
+    except (SyntaxError, RecursionError, MemoryError):
         return text
 
 

@@ -11,6 +11,7 @@ import ast
 from enum import StrEnum
 from pathlib import Path
 
+from hotloop.core import python_source
 from hotloop.errors import ConfigError
 from hotloop.problems.constants import bound_names
 
@@ -82,8 +83,8 @@ def parse_python(text: str, name: str) -> ast.Module:
         ConfigError: it is no Python; the message has the line.
     """
     try:
-        return ast.parse(text)
+        return python_source.parse_python(text)
+    except python_source.Unparsable as exc:
+        raise ConfigError(f"{name}: no valid Python: {exc}") from exc
     except SyntaxError as exc:
         raise ConfigError(f"{name} line {exc.lineno}: no valid Python: {exc.msg}") from exc
-    except ValueError as exc:  # a NUL byte
-        raise ConfigError(f"{name}: no valid Python: {exc}") from exc

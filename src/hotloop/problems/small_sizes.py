@@ -6,11 +6,11 @@ dimension that equals a constant is taken to come from it.
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Sequence
 
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind
+from hotloop.core.python_source import parse_python
 from hotloop.problems.attention import attention_sizes
 from hotloop.problems.constants import Constant, fold_constants
 
@@ -50,7 +50,7 @@ def _shapes(info: ProblemInfo) -> Sequence[Shape]:
 
 def _sizes(problem: Problem) -> dict[str, int]:
     """Return the constants that may shrink; of attention only the sequence lengths."""
-    tree = ast.parse(problem.source)
+    tree = parse_python(problem.source)
     overrides = {**problem.settings, **problem.workloads[0].settings}
     if problem.kind is ProblemKind.ATTENTION:
         found: dict[str, Constant] = attention_sizes(tree, overrides)

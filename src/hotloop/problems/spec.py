@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -67,7 +66,7 @@ def describe_sizes(problem: Problem) -> str:
     For attention: `B 4, H 16, S 4096, D 128, bfloat16`; for a model, its numeric constants.
     """
     overrides = {**problem.settings, **problem.workloads[0].settings}
-    tree = ast.parse(problem.source)
+    tree = parse_python(problem.source, problem.name)
     if problem.kind is not ProblemKind.ATTENTION:
         values = fold_constants(tree, overrides)
         return ", ".join(f"{n} {v}" for n, v in values.items() if not isinstance(v, str))

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from hotloop.core.problem import Problem
+from hotloop.core.python_source import parse_python
 from hotloop.core.units import GIB
 from hotloop.errors import ProblemError
 from hotloop.worker.captured import captured_tensors
@@ -164,7 +165,7 @@ def _page_size(problem: Problem, value: Any, keys: int) -> int | None:
 def _wrong(problem: Problem, name: str, message: str) -> ProblemError:
     """Return the error with the line that assigns `name` last, if one does."""
     line = None
-    for statement in ast.parse(problem.source).body:
+    for statement in parse_python(problem.source).body:
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
         if any(isinstance(n, ast.Name) and n.id == name for t in targets for n in ast.walk(t)):

@@ -7,7 +7,6 @@ moved afterwards, and a model's inputs are drawn on the device later, by the jud
 
 from __future__ import annotations
 
-import ast
 import linecache
 import sys
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 
 from hotloop.core.problem import Problem, ProblemKind
+from hotloop.core.python_source import parse_python
 from hotloop.errors import ProblemError
 from hotloop.worker.attention_file import AttentionSizes, captured_buffers, read_sizes
 from hotloop.worker.attribution import source_filename, user_code
@@ -121,7 +121,7 @@ def _run(problem: Problem, settings: Mapping[str, Setting]) -> dict[str, Any]:
     linecache.cache[filename] = (len(problem.source), None, lines, filename)
     sys.modules[module.__name__] = module  # dataclasses and pickles look their module up
     with user_code(problem, "the file"):
-        tree = ast.parse(problem.source, filename)
+        tree = parse_python(problem.source, filename)
         assigned = override_constants(tree, settings)
         left = {n: v for n, v in settings.items() if n not in assigned}
         if left and problem.kind is not ProblemKind.ATTENTION:

@@ -11,6 +11,8 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hotloop.core.python_source import parse_python
+
 Setting = int | float | str
 
 
@@ -62,7 +64,7 @@ def _whole_numbers(
     source: str, namespace: Mapping[str, Any], is_wanted: Callable[[ast.expr | None], bool]
 ) -> dict[str, int]:
     found: dict[str, int] = {}
-    for statement in ast.parse(source).body:
+    for statement in parse_python(source).body:
         if isinstance(statement, ast.AnnAssign):
             pairs = _pairs(statement.target, statement.value)
         elif isinstance(statement, ast.Assign):
