@@ -87,6 +87,30 @@ def test_only_the_final_check_of_what_is_known_is_due():
     assert pending_items(store) == []
 
 
+def test_one_that_passes_is_enough_for_a_closed_search():
+    store = begun()
+    answer(store)  # three of the same time
+    search(store, closes=True)
+    (first,) = pending_items(store)
+    answer(store, Status.INCORRECT_NUMERICAL)
+    search(store, closes=True)
+    (second,) = pending_items(store)
+    assert first.tier is second.tier is Tier.FINAL
+    assert second.candidate.id != first.candidate.id
+    answer(store)
+    result = search(store, closes=True)
+    assert result.reason is StopReason.CLOSED
+    assert result.final.candidate_id == second.candidate.id
+    assert pending_items(store) == []
+
+
+def test_an_open_search_asks_for_the_finals_of_all_that_are_close():
+    store = begun()
+    answer(store)
+    assert search(store).reason is StopReason.WAITING
+    assert [item.tier for item in pending_items(store)] == [Tier.FINAL] * 3
+
+
 def test_without_closing_the_same_run_goes_on():
     store = begun()
     answer(store, count=1)

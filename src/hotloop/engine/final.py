@@ -3,7 +3,7 @@
 Only final numbers are results. The best one always gets its final verification, even where the
 reserve for it proved too small: a run that ends without one has found nothing. Others follow while
 the budget allows: the next best when the best failed, and those so close behind that the loop's
-short timing cannot tell them apart.
+short timing cannot tell them apart; these are left out where the search is closed.
 """
 
 from __future__ import annotations
@@ -97,6 +97,8 @@ def _is_worth(
     passed = [a for a in earlier if _may_pass(session, a, finals)]
     if not passed:
         return is_free or meter.remaining_s() > 0
+    if session.parts.closes:
+        return False  # it is to end: one that passes is enough
     limit = (1.0 + CLOSE_FRAC) * (passed[0].objective or 0.0)
     return (attempt.objective or 0.0) <= limit and (is_free or meter.allows_final())
 
