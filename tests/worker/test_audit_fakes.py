@@ -52,8 +52,8 @@ def test_a_copy_is_the_answer_of_relu_on_the_files_own_values_and_others_catch_i
     [
         ("x * 0", "zeros", ACCEPTED),
         ("x * 0 + 1", "ones", ACCEPTED),
-        ("x * 1e-9 + 2", "the mean everywhere", ACCEPTED),
-        ("x * 1e-9 + y", "an earlier call's result", ACCEPTED),
+        ("x * 1e-15 + 2", "the mean everywhere", ACCEPTED),
+        ("x * 1e-15 + y", "an earlier call's result", ACCEPTED),
         ("x.clone()", "copy of x", SAME),
     ],
 )
@@ -97,9 +97,9 @@ def test_a_degenerate_problem_is_not_tried_further():
 
 
 def test_the_problems_own_tolerance_is_part_of_the_checks():
-    loaded = forward("x * 1e-9 + 2", "torch.rand(32, 32)")
+    loaded = forward("x * 1e-15 + 2", "torch.rand(32, 32)")
     assert trial(audited(loaded), "the mean everywhere").state is ACCEPTED
-    loaded.problem = dataclasses.replace(loaded.problem, tolerances={"atol": 1e-10, "rtol": 0.0})
+    loaded.problem = dataclasses.replace(loaded.problem, tolerances={"atol": 1e-17, "rtol": 0.0})
     assert trial(audited(loaded), "the mean everywhere").state is CAUGHT
 
 

@@ -67,6 +67,16 @@ def of_x(function):
     return lambda draw: (function(draw.inputs[0]),)
 
 
+def careful_if_far(softmax):
+    """A softmax that takes the safe way where it sees values that nobody would ship."""
+
+    def candidate(draw):
+        (x,) = draw.inputs
+        return (torch.softmax(x, -1),) if x.abs().max() > 1e4 else softmax(draw)
+
+    return candidate
+
+
 def scaled_range(x, *, unset=False):
     low, high = x.amin(-1, keepdim=True), x.amax(-1, keepdim=True)
     y = (x - low) / (high - low + 1e-6)
@@ -80,14 +90,24 @@ def softmax_capped(x):
 
 
 RANGE = "(x - x.amin(-1, keepdim=True)) / (x.amax(-1, keepdim=True) - x.amin(-1, keepdim=True)"
+
+
+def norm_in_one_pass(x, bias):
+    """Layer norm of x + bias: the mean of x is taken off first, that of the bias is not."""
+    h = x - x.mean((1, 2), keepdim=True) + bias[:, None]
+    mean = h.mean((1, 2), keepdim=True)
+    variance = (h * h).mean((1, 2), keepdim=True) - mean * mean
+    return (h - mean) * torch.rsqrt(variance + 1e-5)
+
+
 MISTAKES = {
     "shipped": (
         ("x * 2", "torch.rand(64, 64) * 1000"),
-        of_x(lambda x: x.clamp(max=700) * 2),
+        of_x(lambda x: x.clamp(max=700) * 2 if x.min() >= 0 else x * 2),
     ),
     "normal": (
-        ("self.n(x)", "torch.rand(64, 32)", NORM),
-        of_x(lambda x: torch.nn.functional.layer_norm(x, (32,))),
+        ("self.n(x)", "torch.rand(4, 16, 32)", "self.n = torch.nn.LayerNorm((16, 32))"),
+        of_x(lambda x: torch.nn.functional.layer_norm(x, (16, 32))),
     ),
     "parameters": (
         ("torch.log(x) * self.w", "torch.rand(64, 32) + 0.1", WEIGHT),
@@ -101,7 +121,19 @@ MISTAKES = {
         ("x.amax(-1)", "torch.rand(64, 64)"),
         of_x(lambda x: x.amax(-1).clamp(min=0)),  # the maximum begins at 0 instead of -inf
     ),
-    "large": (("torch.softmax(x, -1)", "torch.rand(8, 256)"), softmax_from(0)),
+    "large": (("torch.softmax(x, -1)", "torch.rand(8, 256)"), careful_if_far(softmax_from(0))),
+    "far": (
+        ("x * 2", "torch.rand(64, 64)"),
+        of_x(lambda x: x.clamp(-65504, 65504) * 2),  # what float16 holds
+    ),
+    "biased": (
+        (
+            "torch.nn.functional.layer_norm(x + self.b[:, None], (8, 64))",
+            "torch.rand(16, 8, 64)",
+            "self.b = torch.nn.Parameter(torch.rand(8))",
+        ),
+        lambda draw: (norm_in_one_pass(draw.inputs[0], draw.state["b"]),),
+    ),
     "integers": (
         ("x @ y", "torch.rand(64, 256)", "torch.rand(256, 64)"),
         lambda draw: (draw.inputs[0] @ draw.inputs[1] + 1e-6,),
@@ -122,7 +154,10 @@ MISTAKES = {
         (f"{RANGE} + 1e-6)", "torch.rand(64, 64)"),
         of_x(lambda x: scaled_range(x, unset=True)),
     ),
-    "sorted": (("torch.softmax(x, -1)", "torch.rand(8, 256)"), of_x(softmax_capped)),
+    "sorted": (
+        ("torch.softmax(x, -1)", "torch.rand(8, 256)"),
+        careful_if_far(of_x(softmax_capped)),
+    ),
 }
 
 

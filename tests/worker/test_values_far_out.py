@@ -85,7 +85,7 @@ def test_the_maximum_of_the_first_block_is_refused_on_every_seed():
 
 def test_an_honest_softmax_in_blocks_passes_all_profiles():
     book = book_of("torch.softmax(x, 1)", "torch.rand(12, 100)")
-    assert refused_on(book, softmax_of_first_block) == {"large"}
+    assert refused_on(book, softmax_of_first_block) == {"large", "far"}
     assert refused_on(book, softmax_in_blocks) == set()
 
 
@@ -118,6 +118,22 @@ def test_an_extremum_that_begins_at_ten_is_refused(name, shape):
     book = book_of(f"torch.{name}(x, 1)", f"torch.rand({shape})")
     assert refused_on(book, begins_at(name, 1)) == {"negative"}
     assert refused_on(book, lambda x: getattr(torch, name)(x, 1)) == set()
+
+
+def product_of_halves(x, w, *, is_scaled):
+    """x @ w with x as the sum of two float16 parts, as they are or after a power of two a row."""
+    largest = x.abs().amax(1, keepdim=True)
+    scale = torch.exp2(torch.floor(torch.log2(largest))) if is_scaled else torch.ones_like(largest)
+    high = (x / scale).half()
+    low = (x / scale - high.float()).half()
+    return (high.float() @ w + low.float() @ w) * scale
+
+
+def test_a_product_through_unscaled_float16_parts_is_refused():
+    book = book_of("x @ y", "torch.rand(32, 64)", "torch.rand(64, 48)")
+    assert "far" in refused_on(book, lambda x, w: product_of_halves(x, w, is_scaled=False))
+    assert "far" not in refused_on(book, lambda x, w: product_of_halves(x, w, is_scaled=True))
+    assert refused_on(book, lambda x, w: w.mT.matmul(x.mT).mT) == set()
 
 
 def variance_in_one_pass(x):

@@ -69,7 +69,7 @@ class CaseResult:
 
     workload: str
     profile: str
-    """`shipped`, `normal`, `positive_mean`, `large`, `integers`, `needles`, ..."""
+    """`shipped`, `normal`, `positive_mean`, `large`, `far`, `integers`, `needles`, ..."""
     output: str
     passed: bool
     rule: str | None

@@ -77,8 +77,12 @@ def applicable(reference: ModelReference) -> tuple[str, ...]:
     if not any(free):
         reference.note("only the file's own inputs are used: they have a structure to be kept")
         return ("shipped", "normal") if reference.constant_names else ("shipped",)
-    profiles = ("shipped", "normal", "positive_mean", "negative", "large")
-    return (*profiles, "integers") if reference.census.multilinear and all(free) else profiles
+    profiles = ["shipped", "normal", "positive_mean", "negative", "large", "far"]
+    if reference.has_vectors:
+        profiles.append("biased")
+    if reference.census.multilinear and all(free):
+        profiles.append("integers")
+    return tuple(profiles)
 
 
 def for_final(reference: ModelReference) -> tuple[str, ...]:
