@@ -67,16 +67,6 @@ def of_x(function):
     return lambda draw: (function(draw.inputs[0]),)
 
 
-def careful_if_far(softmax):
-    """A softmax that takes the safe way where it sees values that nobody would ship."""
-
-    def candidate(draw):
-        (x,) = draw.inputs
-        return (torch.softmax(x, -1),) if x.abs().max() > 1e4 else softmax(draw)
-
-    return candidate
-
-
 def scaled_range(x, *, unset=False):
     low, high = x.amin(-1, keepdim=True), x.amax(-1, keepdim=True)
     y = (x - low) / (high - low + 1e-6)
@@ -90,14 +80,6 @@ def softmax_capped(x):
 
 
 RANGE = "(x - x.amin(-1, keepdim=True)) / (x.amax(-1, keepdim=True) - x.amin(-1, keepdim=True)"
-
-
-def norm_in_one_pass(x, bias):
-    """Layer norm of x + bias: the mean of x is taken off first, that of the bias is not."""
-    h = x - x.mean((1, 2), keepdim=True) + bias[:, None]
-    mean = h.mean((1, 2), keepdim=True)
-    variance = (h * h).mean((1, 2), keepdim=True) - mean * mean
-    return (h - mean) * torch.rsqrt(variance + 1e-5)
 
 
 MISTAKES = {
@@ -121,18 +103,10 @@ MISTAKES = {
         ("x.amax(-1)", "torch.rand(64, 64)"),
         of_x(lambda x: x.amax(-1).clamp(min=0)),  # the maximum begins at 0 instead of -inf
     ),
-    "large": (("torch.softmax(x, -1)", "torch.rand(8, 256)"), careful_if_far(softmax_from(0))),
+    "large": (("torch.softmax(x, -1)", "torch.rand(8, 256)"), softmax_from(0)),
     "far": (
         ("x * 2", "torch.rand(64, 64)"),
         of_x(lambda x: x.clamp(-65504, 65504) * 2),  # what float16 holds
-    ),
-    "biased": (
-        (
-            "torch.nn.functional.layer_norm(x + self.b[:, None], (8, 64))",
-            "torch.rand(16, 8, 64)",
-            "self.b = torch.nn.Parameter(torch.rand(8))",
-        ),
-        lambda draw: (norm_in_one_pass(draw.inputs[0], draw.state["b"]),),
     ),
     "integers": (
         ("x @ y", "torch.rand(64, 256)", "torch.rand(256, 64)"),
@@ -154,10 +128,7 @@ MISTAKES = {
         (f"{RANGE} + 1e-6)", "torch.rand(64, 64)"),
         of_x(lambda x: scaled_range(x, unset=True)),
     ),
-    "sorted": (
-        ("torch.softmax(x, -1)", "torch.rand(8, 256)"),
-        careful_if_far(of_x(softmax_capped)),
-    ),
+    "sorted": (("torch.softmax(x, -1)", "torch.rand(8, 256)"), of_x(softmax_capped)),
 }
 
 

@@ -7,8 +7,10 @@ import pytest
 import torch
 from problem_files import forward
 
+from hotloop.worker.admission import _concentrated
 from hotloop.worker.cases import CaseBook
 from hotloop.worker.compare import gate
+from hotloop.worker.pieces import end_share, error_carriers
 from hotloop.worker.reference import build_reference
 from hotloop.worker.value_profiles import FACTORS, LARGE_SCALES, Reach, fill
 from hotloop.worker.view import fill_book
@@ -85,7 +87,7 @@ def test_the_maximum_of_the_first_block_is_refused_on_every_seed():
 
 def test_an_honest_softmax_in_blocks_passes_all_profiles():
     book = book_of("torch.softmax(x, 1)", "torch.rand(12, 100)")
-    assert refused_on(book, softmax_of_first_block) == {"large", "far"}
+    assert refused_on(book, softmax_of_first_block) == {"large"}
     assert refused_on(book, softmax_in_blocks) == set()
 
 
@@ -134,6 +136,82 @@ def test_a_product_through_unscaled_float16_parts_is_refused():
     assert "far" in refused_on(book, lambda x, w: product_of_halves(x, w, is_scaled=False))
     assert "far" not in refused_on(book, lambda x, w: product_of_halves(x, w, is_scaled=True))
     assert refused_on(book, lambda x, w: w.mT.matmul(x.mT).mT) == set()
+
+
+PRODUCT = ("torch.rand(128, 256)", "torch.rand(256, 64)")
+
+
+def in_eight_parts(x, w):
+    """x @ w as the sum of eight products over parts of the inner dimension."""
+    pairs = zip(x.chunk(8, 1), w.chunk(8, 0), strict=True)
+    return sum(a @ b for a, b in pairs)
+
+
+def test_an_honest_product_passes_far_values_on_every_seed():
+    book = CaseBook(build_reference(forward("torch.relu(x @ y)", *PRODUCT)), "nominal")
+    for seed in range(20):
+        book.add("far", seed, cache_bytes=1 << 26)
+    assert refused_on(book, lambda x, w: torch.relu(in_eight_parts(x, w))) == set()
+    assert refused_on(book, lambda x, w: torch.relu(x.half().float() @ w)) == {"far"}
+
+
+@pytest.mark.parametrize(
+    ("body", "is_far"),
+    [
+        ("x @ y", True),
+        ("torch.relu(x @ y)", True),
+        ("(x @ y).sum()", True),
+        ("x[:, :64] * 2 + y[:128]", True),
+        ("torch.tanh(x @ y)", False),
+        ("torch.softmax(x @ y, 1)", False),
+        ("torch.clamp(x @ y, -1, 1)", False),
+    ],
+)
+def test_far_values_judge_only_where_many_elements_carry_the_error(body, is_far):
+    reference = build_reference(forward(body, *PRODUCT))
+    assert ("far" in reference.profiles) == is_far
+    assert any("'far' left out: nearly all elements" in note for note in reference.notes) != is_far
+
+
+@pytest.mark.parametrize("body", ["torch.tanh(x @ self.w)", "torch.sigmoid(x @ self.w)"])
+def test_a_few_elements_that_are_not_saturated_judge_no_honest_kernel(body):
+    weight = "self.w = torch.nn.Parameter(torch.rand(256, 64) / 8)"
+    reference = build_reference(forward(body, "torch.rand(512, 256)", init=weight))
+    assert "far" not in reference.profiles
+
+
+def test_float16_is_given_no_values_that_it_does_not_hold():
+    reference = build_reference(forward("torch.sigmoid(x)", "torch.rand(64, 64).half()"))
+    assert "far" not in reference.profiles
+    assert any("float16 does not hold" in note for note in reference.notes)
+
+
+def test_the_share_at_the_ends_is_counted():
+    assert end_share(torch.tensor([0.0, 1.0, 1.0, -2.0, 0.5])) == 0.8
+    assert end_share(torch.tensor([])) == 0
+    assert end_share(torch.linspace(1, 2, 100)) == 0.02
+
+
+def test_errors_of_a_few_elements_are_told():
+    few, many = torch.linspace(1, 2, 4096), torch.linspace(1, 2, 4096)
+    few[5] += 1e-3
+    many += 1e-6 * torch.randn(4096, generator=torch.Generator().manual_seed(1))
+    golden = torch.linspace(1, 2, 4096)
+    assert "carry the error" in _concentrated((few,), (golden,))
+    assert _concentrated((many,), (golden,)) is None
+
+
+def test_carriers_are_counted():
+    exact = torch.zeros(1000)
+    one, many = exact.clone(), torch.full((1000,), -3.0)
+    one[7] = 1e-30
+    normal = torch.randn(100_000, generator=torch.Generator().manual_seed(1))
+    assert error_carriers(exact, exact) == 0
+    assert error_carriers(one, exact) == pytest.approx(1)
+    assert error_carriers(many, exact) == pytest.approx(1000)
+    assert error_carriers(normal, torch.zeros(100_000)) == pytest.approx(100_000 / 3, rel=0.1)
+    one[8] = float("inf")
+    assert error_carriers(one, exact) == pytest.approx(1)
 
 
 def variance_in_one_pass(x):

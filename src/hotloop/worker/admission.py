@@ -17,10 +17,11 @@ from hotloop.core.verdict import Tier
 from hotloop.errors import ProblemError
 from hotloop.worker.draw import Outputs, unfit_reason
 from hotloop.worker.nonfinite import void_reason
-from hotloop.worker.pieces import all_finite, largest_abs
+from hotloop.worker.pieces import all_finite, end_share, error_carriers, largest_abs
 from hotloop.worker.value_profiles import (
     EXACT_FRAC,
     FACTORS,
+    FAR_SCALE,
     LARGE_SCALES,
     LARGEST_FRAC,
     MODEL_PROFILES,
@@ -34,6 +35,15 @@ if TYPE_CHECKING:
     from hotloop.worker.model_reference import ModelReference
 
 TRIAL_SEED = 3
+FAR_ROOM = 8.0
+"""An input's dtype holds this many deviations of `far`."""
+CARRIER_FRAC, CARRIERS = 0.125, 256
+"""So many elements carry the error of `far` at least: an eighth of all (a third do where errors are
+normally distributed), or so many that their root mean square is known to some 5 %."""
+SATURATED_FRAC = 0.9
+"""An output of `far` with more of its elements at an end of its range judges nothing."""
+FEW = 64
+"""Outputs of fewer elements are not asked: a sum has one, which is both ends."""
 
 
 def admitted(reference: ModelReference) -> tuple[tuple[str, ...], frozenset[str]]:
@@ -77,12 +87,8 @@ def applicable(reference: ModelReference) -> tuple[str, ...]:
     if not any(free):
         reference.note("only the file's own inputs are used: they have a structure to be kept")
         return ("shipped", "normal") if reference.constant_names else ("shipped",)
-    profiles = ["shipped", "normal", "positive_mean", "negative", "large", "far"]
-    if reference.has_vectors:
-        profiles.append("biased")
-    if reference.census.multilinear and all(free):
-        profiles.append("integers")
-    return tuple(profiles)
+    profiles = ("shipped", "normal", "positive_mean", "negative", "large", "far")
+    return (*profiles, "integers") if reference.census.multilinear and all(free) else profiles
 
 
 def for_final(reference: ModelReference) -> tuple[str, ...]:
@@ -109,10 +115,18 @@ def _trial_of(reference: ModelReference, profile: str) -> str | None:
         return _trial_large(reference)
     if profile == "negative":
         return _trial_negative(reference)
+    if profile == "far":
+        return _trial_far(reference)
     return _trial(reference, profile)
 
 
-def _trial(reference: ModelReference, profile: str, *, below: float | None = None) -> str | None:
+def _trial(
+    reference: ModelReference,
+    profile: str,
+    *,
+    below: float | None = None,
+    is_spread: bool = False,
+) -> str | None:
     draw = reference.draw(TRIAL_SEED, profile)
     try:
         eager, golden = reference.eager(draw), reference.golden(draw)
@@ -128,7 +142,9 @@ def _trial(reference: ModelReference, profile: str, *, below: float | None = Non
             "float64 does not have too, or nearly everywhere); mend forward or get_inputs"
         )
     reason = unfit_reason(eager, golden, nonfinite=reference.nonfinite)
-    return reason if reason or below is None else _near_overflow(eager, below)
+    if reason is None and below is not None:
+        reason = _near_overflow(eager, below)
+    return _concentrated(eager, golden) if reason is None and is_spread else reason
 
 
 def _is_void(got: torch.Tensor, want: torch.Tensor) -> bool:
@@ -153,6 +169,32 @@ def _trial_negative(reference: ModelReference) -> str | None:
         if reason is None:
             break
     return reason
+
+
+def _trial_far(reference: ModelReference) -> str | None:
+    inputs = reference.draw(TRIAL_SEED, "shipped").inputs
+    for value, source in zip(inputs, reference.sources, strict=True):
+        if source is not None and torch.finfo(value.dtype).max < FAR_ROOM * FAR_SCALE:
+            return f"{str(value.dtype).removeprefix('torch.')} does not hold such values"
+    return _trial(reference, "far", below=LARGEST_FRAC, is_spread=True)
+
+
+def _concentrated(eager: Outputs, golden: Outputs) -> str | None:
+    """Return why the error of a few elements would stand for all, on this or another seed, or None.
+
+    Behind a tanh or a softmax of far values nearly all results are 0 or 1 to the last bit. The few
+    between, where a seed has any, carry the whole error of eager, and which of them is off by how
+    much is luck: honest kernels would be refused on some seeds.
+    """
+    for i, (got, want) in enumerate(zip(eager, golden, strict=True)):
+        if not want.dtype.is_floating_point or want.numel() < FEW:
+            continue
+        if end_share(want) > SATURATED_FRAC:
+            return f"nearly all elements of output {i} are 0, its largest or its smallest value"
+        carriers = error_carriers(got, want)
+        if 0 < carriers < min(CARRIER_FRAC * want.numel(), CARRIERS):
+            return f"{carriers:.0f} of {want.numel()} elements of output {i} carry the error"
+    return None
 
 
 def _near_overflow(eager: Outputs, below: float) -> str | None:

@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_leaves
 from hotloop.errors import ProblemError
 from hotloop.worker.arguments import encode_args
 from hotloop.worker.module_host import ContractError
-from hotloop.worker.value_profiles import PARAMETER_OFFSET, Reach, fill
+from hotloop.worker.value_profiles import Reach, fill
 
 RUNNING_STATISTICS = frozenset({"running_mean", "running_var"})
 
@@ -204,25 +204,6 @@ def perturb_constants(
         else:
             noise = torch.empty_like(state[name]).normal_(generator=gen)
             state[name].add_(noise, alpha=0.5)
-
-
-def offset_vectors(
-    state: dict[str, Tensor], parameters: frozenset[str], gen: torch.Generator
-) -> None:
-    """Draw parameters of one dimension from N(`PARAMETER_OFFSET`, 1), in place."""
-    for name in sorted(vectors(state, parameters)):
-        state[name].normal_(generator=gen).add_(PARAMETER_OFFSET)
-
-
-def vectors(state: dict[str, Tensor], parameters: frozenset[str]) -> frozenset[str]:
-    """Return the names of the floating-point parameters that extend along one dimension alone."""
-    return frozenset(
-        name
-        for name in parameters
-        if name in state
-        and state[name].dtype.is_floating_point
-        and 1 < state[name].numel() == max(state[name].shape)
-    )
 
 
 def _equal(a: Tensor, b: Any) -> bool:

@@ -63,8 +63,6 @@ class ModelReference(Reference):
         self._compiled: baselines.CompiledModel | None = None
         self._compiles = self.device == "cuda"
         nominal = self.draw(NOMINAL_SEED, "shipped")
-        self.has_vectors = bool(inputs.vectors(nominal.state, self.parameter_names))
-        """Whether it has parameters of one dimension."""
         inputs.check_repeats(nominal.inputs, self._draw_inputs(NOMINAL_SEED)[0])
         outputs = self._survey(nominal)
         self._specs = self._describe(nominal, outputs)
@@ -86,8 +84,6 @@ class ModelReference(Reference):
                 value_profiles.fill(value, profile, gen, self.reach)
         if profile in RANDOM_PARAMETERS:
             inputs.perturb_constants(state, self.constant_names, gen)
-        elif profile == "biased":
-            inputs.offset_vectors(state, self.parameter_names, gen)
         elif profile == "integers":
             for value in state.values():
                 if value.dtype.is_floating_point:
