@@ -1,4 +1,4 @@
-"""Try the Hopper attention family on a GPU, beside its rivals, in about four minutes.
+"""Try the Hopper attention family on a GPU, beside its rivals, in a minute or two.
 
     python benchmarks/hopper_probe.py                       full, causal and soft-cap, D 64 and 128
     python benchmarks/hopper_probe.py --cases causal-128    one case; --points 8: more schedules

@@ -44,7 +44,7 @@ def confined(tmp_path, tier):
     spec = sandbox.candidate_cage(tier, str(work), gpu=None)
     done = subprocess.run(
         [sys.executable, "-P", "-c", SCRIPT, json.dumps(spec.to_json()), str(secret)],
-        capture_output=True, text=True, timeout=60, env=os.environ,
+        capture_output=True, text=True, timeout=60, env=os.environ, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), spec

@@ -19,6 +19,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, FunctionType
 
+from hotloop.core.python_source import parse_python
 from hotloop.errors import ConfigError
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -47,7 +48,7 @@ def _is_another(source: str, live: object) -> bool:
     if not isinstance(live, FunctionType):
         return False
     try:
-        body = ast.parse(source).body
+        body = parse_python(source).body
     except SyntaxError:
         return False  # told where its names are looked up
     return not body or not isinstance(body[0], _Definition) or body[0].name != live.__code__.co_name

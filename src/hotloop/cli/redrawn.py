@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -10,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 
-class Redrawn:
+class Redrawn(ABC):
     """Texts are never read as markup. Subclasses change their state under `_lock`."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -40,6 +41,6 @@ class Redrawn:
         with self._lock:
             return self.picture()
 
+    @abstractmethod
     def picture(self) -> RenderableType:
         """Return the whole screen for the state as it is."""
-        raise NotImplementedError

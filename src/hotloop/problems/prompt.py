@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hotloop.core.problem import Problem, ProblemKind
+from hotloop.core.python_source import parse_python
 from hotloop.errors import ConfigError
 from hotloop.problems import kernelbench
 from hotloop.problems.attention import attention_problem
@@ -76,7 +77,7 @@ def _model_problem(
             "without inputs"
         )
     source = render(chosen, header=["import torch", "import torch.nn as nn"])
-    check_settings(settings, ast.parse(source))
+    check_settings(settings, parse_python(source))
     return Problem(
         name=name,
         kind=ProblemKind.KERNELBENCH,

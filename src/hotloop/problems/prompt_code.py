@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hotloop.core.python_source import parse_python
 from hotloop.errors import ConfigError
 from hotloop.problems.constants import bound_names
 
@@ -150,8 +151,8 @@ def _parse(lines: Sequence[str], offset: int) -> list[Statement] | None:
     """Return the statements of a block that starts at 0-based line `offset`; None if no Python."""
     source = _dedent(lines)
     try:
-        tree = ast.parse("\n" * offset + "\n".join(source))
-    except (SyntaxError, ValueError):
+        tree = parse_python("\n" * offset + "\n".join(source))
+    except SyntaxError:
         return None
     statements = []
     for node in tree.body:
@@ -166,8 +167,9 @@ def _parse(lines: Sequence[str], offset: int) -> list[Statement] | None:
 
 def _refuse(lines: Sequence[str], offset: int, name: str) -> None:
     try:
-        ast.parse("\n" * offset + "\n".join(_dedent(lines)))
+        parse_python("\n" * offset + "\n".join(_dedent(lines)))
     except SyntaxError as exc:
+        line = exc.lineno or offset + 1
         raise ConfigError(
-            f"{name} line {exc.lineno}: the function in the prompt is no valid Python: {exc.msg}"
+            f"{name} line {line}: the function in the prompt is no valid Python: {exc.msg}"
         ) from exc

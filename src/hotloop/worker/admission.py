@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 TRIAL_SEED = 3
 FAR_ROOM = 8.0
-"""An input's dtype holds this many deviations of `far`."""
+"""Each input's dtype holds this many deviations of `far`."""
 CARRIER_FRAC, CARRIERS = 0.125, 256
 """So many elements carry the error of `far` at least: an eighth of all (a third do where errors are
 normally distributed), or so many that their root mean square is known to some 5 %."""
@@ -172,10 +172,11 @@ def _trial_negative(reference: ModelReference) -> str | None:
 
 
 def _trial_far(reference: ModelReference) -> str | None:
-    inputs = reference.draw(TRIAL_SEED, "shipped").inputs
-    for value, source in zip(inputs, reference.sources, strict=True):
-        if source is not None and torch.finfo(value.dtype).max < FAR_ROOM * FAR_SCALE:
-            return f"{str(value.dtype).removeprefix('torch.')} does not hold such values"
+    inputs, _, _ = reference.specs()
+    for spec in inputs:
+        dtype = getattr(torch, spec.dtype)
+        if dtype.is_floating_point and torch.finfo(dtype).max < FAR_ROOM * FAR_SCALE:
+            return f"{spec.dtype}, which input {spec.name} has, does not hold such values"
     return _trial(reference, "far", below=LARGEST_FRAC, is_spread=True)
 
 
