@@ -1,5 +1,6 @@
-"""The recordings of the pilot can be read, and are of the problems that its results name."""
+"""Recordings can be read, and are of what the results and the decisions say of them."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from hotloop.core.model import CallKey, Message, Prompt, Role
 from hotloop.errors import NotRecorded
 from hotloop.llm.recording import read_recording
 from hotloop.llm.replay import ReplayModel
+from hotloop.verify.bundle import read_verdicts
 
 ROOT = Path(__file__).parents[2] / "benchmarks"
 RECORDINGS = ("model_pilot.jsonl", "model_pilot_cuda.jsonl")
@@ -30,3 +32,19 @@ def test_each_call_is_played_and_no_other(name):
     missing = CallKey(problem_id=recording.calls[0].key.problem_id, attempt=99)
     with pytest.raises(NotRecorded):
         model.complete(prompt, key=missing, deadline_s=None)
+
+
+def test_the_refusals_that_were_mistakes_are_as_the_decision_tells_them(tmp_path):
+    packed = ROOT / "recordings" / "kernelbench_mistaken_verdicts.jsonl.gz"
+    path = tmp_path / "verdicts.jsonl"
+    path.write_bytes(gzip.decompress(packed.read_bytes()))
+    found = {}
+    for verdict in read_verdicts(path).verdicts:
+        assert not verdict.passed
+        (case,) = [c for c in verdict.correctness.cases if not c.passed]
+        found[case.profile] = (case.rule, round(case.rmse / case.eager_rmse, 2))
+    assert found == {"negative": ("tile", 0.58), "small": ("tile", 0.62), "far": ("bulk", 2.8)}
+    told = (ROOT.parent / "docs" / "decisions" / "006-what-the-gate-allows.md").read_text("utf-8")
+    assert packed.name in told
+    assert "0.58 times eager's RMSE" in told
+    assert "2.8 times eager's error" in told

@@ -7,9 +7,11 @@ import pytest
 import torch
 from problem_files import forward
 
+from hotloop.errors import ProblemError
 from hotloop.worker.admission import _concentrated
+from hotloop.worker.audit_subject import _fails_at_a_glance
 from hotloop.worker.cases import CaseBook
-from hotloop.worker.compare import gate
+from hotloop.worker.compare import Rigour, gate
 from hotloop.worker.pieces import end_share, error_carriers
 from hotloop.worker.reference import build_reference
 from hotloop.worker.value_profiles import FACTORS, LARGE_SCALES, Reach, fill
@@ -35,6 +37,22 @@ def book_of(*problem):
     book = CaseBook(build_reference(forward(*problem)), "nominal")
     fill_book(book)
     return book
+
+
+def book_of_weights(body, x, weight):
+    book = CaseBook(build_reference(forward(body, x, init=weight)), "nominal")
+    fill_book(book)
+    return book
+
+
+def refused_with(book, kernel):
+    """Return the profiles on which a kernel, a function of the input and `w`, is refused."""
+    refused = set()
+    for case in book:
+        draw, (golden,) = book.materialise(case)
+        if not gate(kernel(*draw.inputs, draw.state["w"]), golden, case.bounds[0]).passed:
+            refused.add(case.profile)
+    return refused
 
 
 def large_book(*problem):
@@ -87,7 +105,7 @@ def test_the_maximum_of_the_first_block_is_refused_on_every_seed():
 
 def test_an_honest_softmax_in_blocks_passes_all_profiles():
     book = book_of("torch.softmax(x, 1)", "torch.rand(12, 100)")
-    assert refused_on(book, softmax_of_first_block) == {"large"}
+    assert refused_on(book, softmax_of_first_block) == {"large", "far"}
     assert refused_on(book, softmax_in_blocks) == set()
 
 
@@ -156,7 +174,7 @@ def test_an_honest_product_passes_far_values_on_every_seed():
 
 
 @pytest.mark.parametrize(
-    ("body", "is_far"),
+    ("body", "is_full"),
     [
         ("x @ y", True),
         ("torch.relu(x @ y)", True),
@@ -167,17 +185,67 @@ def test_an_honest_product_passes_far_values_on_every_seed():
         ("torch.clamp(x @ y, -1, 1)", False),
     ],
 )
-def test_far_values_judge_only_where_many_elements_carry_the_error(body, is_far):
+def test_far_values_judge_precision_only_where_many_elements_carry_the_error(body, is_full):
     reference = build_reference(forward(body, *PRODUCT))
-    assert ("far" in reference.profiles) == is_far
-    assert any("'far' left out: nearly all elements" in note for note in reference.notes) != is_far
+    assert "far" in reference.profiles
+    assert reference.rigour("far", 0) is (Rigour.FULL if is_full else Rigour.FINITE)
+    assert any("NaN and Inf only: nearly all" in note for note in reference.notes) != is_full
 
 
 @pytest.mark.parametrize("body", ["torch.tanh(x @ self.w)", "torch.sigmoid(x @ self.w)"])
 def test_a_few_elements_that_are_not_saturated_judge_no_honest_kernel(body):
     weight = "self.w = torch.nn.Parameter(torch.rand(256, 64) / 8)"
     reference = build_reference(forward(body, "torch.rand(512, 256)", init=weight))
-    assert "far" not in reference.profiles
+    assert reference.rigour("far", 0) is Rigour.FINITE
+
+
+@pytest.mark.parametrize("name", ["softmax", "sigmoid"])
+def test_overflow_shows_behind_what_saturates_and_precision_does_not(name):
+    """Float16 parts of values over 131,008 are infinite, and what they leave is NaN."""
+    options = {"softmax": {"dim": 1}, "sigmoid": {}}[name]
+    weight = "self.w = torch.nn.Parameter(torch.randn(64, 48))"
+    told = ", ".join(f"{key}={value}" for key, value in options.items())
+    body = f"torch.{name}(torch.matmul(x, self.w){', ' if told else ''}{told})"
+    book = book_of_weights(body, "torch.rand(32, 64)", weight)
+
+    def kernel(x, w, **how):
+        return getattr(torch, name)(product_of_halves(x, w, **how), **options)
+
+    assert "far" in refused_with(book, lambda x, w: kernel(x, w, is_scaled=False))
+    assert "far" not in refused_with(book, lambda x, w: kernel(x, w, is_scaled=True))
+    coarse = refused_with(
+        book, lambda x, w: getattr(torch, name)(x.bfloat16().float() @ w, **options)
+    )
+    assert coarse
+    assert "far" not in coarse
+
+
+def test_each_output_has_its_own_rules():
+    weight = "self.w = torch.nn.Parameter(torch.randn(64, 48))"
+    body = "(x @ self.w, torch.softmax(x @ self.w, 1))"
+    reference = build_reference(forward(body, "torch.rand(32, 64)", init=weight))
+    assert [reference.rigour("far", i) for i in (0, 1)] == [Rigour.FULL, Rigour.FINITE]
+    assert reference.rigour("normal", 1) is Rigour.FULL
+
+
+def test_what_gets_bad_in_eager_too_is_in_no_declared_tolerance_and_the_audit_says_so():
+    """Zeros pass behind a clamp of far values, for the gate and for the audit alike."""
+    book = CaseBook(build_reference(forward("torch.clamp(x, 0, 1)", "torch.rand(2100, 2048)")), "n")
+    book.add("far", 3, cache_bytes=1 << 28)
+    (case,) = book
+    _, (golden,) = book.materialise(case)
+    other = 1 - golden.float()
+    assert gate(other, golden, case.bounds[0]).passed
+    assert not _fails_at_a_glance(other, golden, case.bounds[0])
+    case.bounds[0].rigour = Rigour.FULL
+    assert not gate(other, golden, case.bounds[0]).passed
+    assert _fails_at_a_glance(other, golden, case.bounds[0])
+
+
+def test_far_values_alone_make_no_problem_decidable():
+    """Zeros but for rounding on all other values; overflow is no evidence of a right result."""
+    with pytest.raises(ProblemError, match="no values can tell"):
+        build_reference(forward("(x - x.mean()) * 1e-30 * 1e-30", "torch.rand(64, 64)"))
 
 
 def test_float16_is_given_no_values_that_it_does_not_hold():
@@ -197,8 +265,8 @@ def test_errors_of_a_few_elements_are_told():
     few[5] += 1e-3
     many += 1e-6 * torch.randn(4096, generator=torch.Generator().manual_seed(1))
     golden = torch.linspace(1, 2, 4096)
-    assert "carry the error" in _concentrated((few,), (golden,))
-    assert _concentrated((many,), (golden,)) is None
+    assert "carry the error" in _concentrated(0, few, golden)
+    assert _concentrated(0, many, golden) is None
 
 
 def test_carriers_are_counted():

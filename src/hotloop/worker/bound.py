@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import torch
 
@@ -32,8 +33,20 @@ from hotloop.worker.error_stats import (
 from hotloop.worker.tile_law import TILE_FACTOR, TileLaw, luck
 
 TAIL_FACTOR = 4.0
+ROUGH_FACTOR = 4.0
+"""By which bulk and tail are wider where a bound is rough."""
 FLOOR_ULPS = 4.0
 WIDE = (torch.float32, torch.float64)
+
+
+class Rigour(Enum):
+    """Which of the gate's rules a bound holds a candidate to."""
+
+    FULL = "full"
+    ROUGH = "rough"
+    """Bulk and tail wider by `ROUGH_FACTOR`, and no rule for tiles: gross errors are refused."""
+    FINITE = "finite"
+    """NaN and Inf in the right places, and nothing else."""
 
 
 @dataclass(slots=True)
@@ -58,6 +71,7 @@ class Bound:
     law: TileLaw
     tile_limit: torch.Tensor
     """Square root of the sum of squares that a tile may have."""
+    rigour: Rigour = Rigour.FULL
 
     @property
     def count(self) -> int:
@@ -67,12 +81,16 @@ class Bound:
     @property
     def bulk_factor(self) -> float:
         """M of the bulk rule."""
-        return (2.0 if self.dtype in WIDE else 3.0) * luck(self.count)
+        return (2.0 if self.dtype in WIDE else 3.0) * luck(self.count) * self._wider
 
     @property
     def tail_factor(self) -> float:
         """Factor of the tail rule."""
-        return max(TAIL_FACTOR, 2.0 * luck(self.count))
+        return max(TAIL_FACTOR, 2.0 * luck(self.count)) * self._wider
+
+    @property
+    def _wider(self) -> float:
+        return ROUGH_FACTOR if self.rigour is Rigour.ROUGH else 1.0
 
     @property
     def conditioning(self) -> float:
@@ -91,8 +109,16 @@ class Bound:
 class BoundBuilder:
     """Collects the members of an envelope one at a time, so that they need not live together."""
 
-    def __init__(self, golden: torch.Tensor, dtype: torch.dtype, *, exact: bool = False) -> None:
+    def __init__(
+        self,
+        golden: torch.Tensor,
+        dtype: torch.dtype,
+        *,
+        exact: bool = False,
+        rigour: Rigour = Rigour.FULL,
+    ) -> None:
         self._golden = golden
+        self._rigour = rigour
         self._dtype = dtype
         self._exact = exact or not dtype.is_floating_point
         self._size = size_stats(golden)
@@ -141,6 +167,7 @@ class BoundBuilder:
             golden_tile=golden_tile,
             law=law,
             tile_limit=limit + floor.tile_sum_sq.sqrt(),
+            rigour=self._rigour,
         )
 
 
@@ -168,7 +195,12 @@ def _floor(golden: torch.Tensor, dtype: torch.dtype, size: ErrorStats) -> ErrorS
 
 
 def make_bound(
-    golden: torch.Tensor, members: Sequence[torch.Tensor], dtype: torch.dtype, *, exact: bool
+    golden: torch.Tensor,
+    members: Sequence[torch.Tensor],
+    dtype: torch.dtype,
+    *,
+    exact: bool,
+    rigour: Rigour = Rigour.FULL,
 ) -> Bound:
     """Build the bound of one output from its golden and the envelope's members.
 
@@ -177,8 +209,9 @@ def make_bound(
         members: outputs of the legitimate implementations, same shape.
         dtype: the output's dtype.
         exact: demand equality (integer-valued profiles).
+        rigour: which rules hold.
     """
-    builder = BoundBuilder(golden, dtype, exact=exact)
+    builder = BoundBuilder(golden, dtype, exact=exact, rigour=rigour)
     for member in members:
         builder.add(member)
     return builder.build()
@@ -190,7 +223,7 @@ def reseeded(known: Bound, golden: torch.Tensor, members: Sequence[torch.Tensor]
     The whole envelope need not run again: its errors are taken over, tile by tile in what is
     typical of tiles of a size. Members that did run on the new inputs (eager is cheap) count too.
     """
-    builder = BoundBuilder(golden, known.dtype, exact=known.exact)
+    builder = BoundBuilder(golden, known.dtype, exact=known.exact, rigour=known.rigour)
     for member in members:
         builder.add(member)
     return builder.build(known)

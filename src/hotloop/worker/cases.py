@@ -17,7 +17,7 @@ from typing import TypeVar
 import torch
 
 from hotloop.errors import ProblemError
-from hotloop.worker.compare import Bound, make_bound, reseeded
+from hotloop.worker.compare import Bound, Rigour, make_bound, reseeded
 from hotloop.worker.memory import DoesNotFit, describe_memory, ran_out, release_memory
 from hotloop.worker.module_runner import tensors_of
 from hotloop.worker.nonfinite import void_reason
@@ -201,7 +201,13 @@ class CaseBook:
         eager = members["eager"]
         exact = self.reference.is_exact(draw.profile)
         return tuple(
-            make_bound(golden, [m[i] for m in members.values()], eager[i].dtype, exact=exact)
+            make_bound(
+                golden,
+                [m[i] for m in members.values()],
+                eager[i].dtype,
+                exact=exact,
+                rigour=self.reference.rigour(draw.profile, i),
+            )
             for i, golden in enumerate(goldens)
         )
 
@@ -241,7 +247,8 @@ def _ill_conditioned(bounds: Sequence[Bound]) -> str | None:
     for i, bound in enumerate(bounds):
         if not bound.exact and math.isinf(bound.conditioning):
             return f"output {i}: a legitimate implementation is not finite, or the golden is 0"
-        if not bound.exact and bound.conditioning > MAX_CONDITIONING:
+        is_judged = not bound.exact and bound.rigour is not Rigour.FINITE
+        if is_judged and bound.conditioning > MAX_CONDITIONING:
             return (
                 f"output {i} is ill-conditioned: legitimate implementations differ by "
                 f"{bound.conditioning:.0%} of its largest value"

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from hotloop.core.problem import TensorSpec
 from hotloop.errors import ProblemError
+from hotloop.worker.bound import Rigour
 from hotloop.worker.error_stats import error_stats, size_stats
 from hotloop.worker.nonfinite import void_reason
 from hotloop.worker.pieces import PIECE
@@ -125,6 +126,10 @@ class Reference(ABC):
     def is_exact(self, profile: str) -> bool:
         """Whether outputs must equal the golden exactly under `profile`."""
 
+    def rigour(self, profile: str, output: int) -> Rigour:
+        """Return which rules hold on `profile` for an output: all, unless a kind says otherwise."""
+        return Rigour.FULL
+
     @abstractmethod
     def baseline_names(self) -> tuple[str, ...]:
         """Return the baselines that this kind of problem has on this device."""
@@ -158,6 +163,11 @@ def unfit_reason(eager: Outputs, golden: Outputs, *, nonfinite: bool = False) ->
     nearly everywhere), when an integer output depends on rounding, or when eager itself is more
     than `MAX_CONDITIONING` off.
     """
+    return broken_reason(eager, golden, nonfinite=nonfinite) or ill_reason(eager, golden)
+
+
+def broken_reason(eager: Outputs, golden: Outputs, *, nonfinite: bool = False) -> str | None:
+    """Return why these values cannot even tell a candidate that breaks down, or None."""
     for i, (got, want) in enumerate(zip(eager, golden, strict=True)):
         if not want.dtype.is_floating_point:
             if not torch.equal(got, want):
@@ -166,13 +176,26 @@ def unfit_reason(eager: Outputs, golden: Outputs, *, nonfinite: bool = False) ->
         void = void_reason(got, want, allowed=nonfinite)
         if void is not None:
             return f"output {i} {void}"
-        error, largest = error_stats(got, want).max_abs, size_stats(want).max_abs
-        if error > MAX_CONDITIONING * largest:
-            return (
-                f"output {i} is ill-conditioned: the reference is off by {error:.3g} "
-                f"where its largest value is {largest:.3g}"
-            )
     return None
+
+
+def ill_reason(eager: Outputs, golden: Outputs) -> str | None:
+    """Return where eager is more than `MAX_CONDITIONING` off, or None."""
+    reasons = (ill_output(i, *pair) for i, pair in enumerate(zip(eager, golden, strict=True)))
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def ill_output(i: int, got: Tensor, want: Tensor) -> str | None:
+    """Return that eager is more than `MAX_CONDITIONING` off in output `i`, or None."""
+    if not want.dtype.is_floating_point:
+        return None
+    error, largest = error_stats(got, want).max_abs, size_stats(want).max_abs
+    if error <= MAX_CONDITIONING * largest:
+        return None
+    return (
+        f"output {i} is ill-conditioned: the reference is off by {error:.3g} "
+        f"where its largest value is {largest:.3g}"
+    )
 
 
 def max_abs_difference(a: Tensor, b: Tensor) -> float:

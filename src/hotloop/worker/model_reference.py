@@ -22,6 +22,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from hotloop.worker import baselines, golden, inputs, value_profiles
 from hotloop.worker.admission import admitted, for_final
 from hotloop.worker.attribution import user_code
+from hotloop.worker.bound import Rigour
 from hotloop.worker.census import Census
 from hotloop.worker.degeneracy import degenerate_reasons
 from hotloop.worker.draw import (
@@ -211,6 +212,11 @@ class ModelReference(Reference):
     def is_exact(self, profile: str) -> bool:
         """Whether sums of `profile` are exact in every legitimate implementation."""
         return profile in self._exact
+
+    def rigour(self, profile: str, output: int) -> Rigour:
+        """Return which rules hold: fewer for values beyond float16 that eager bears badly."""
+        told = self.reach.far if profile == "far" else ()
+        return told[output] if output < len(told) else Rigour.FULL
 
     def baseline_names(self) -> tuple[str, ...]:
         """Return the baselines; compiled ones exist on a GPU only."""

@@ -21,6 +21,8 @@ MAX_STEPS = 8192
 VOLUME = {"cuda": 1 << 36, "cpu": 1 << 28}
 """Multiply-adds up to which a product is formed one k at a time; about 0.2 s of memory traffic."""
 LOG2_E = 1.4426950408889634
+ABOVE = 0.5
+"""By how much the bound of a softmax's scores is above them; e ** -0.5 has no short sums."""
 TENSOR_CORE_K = 32
 """Depth of one step where operands go through tensor cores (16-bit operands, or TF32)."""
 
@@ -127,9 +129,14 @@ def variance(x: Tensor, dims: Sequence[int], correction: float, *, keepdim: bool
 
 
 def softmax(x: Tensor, dim: int, *, log: bool = False) -> Tensor:
-    """Return the (log-)softmax over `dim` in the accumulator dtype."""
+    """Return the (log-)softmax over `dim` in the accumulator dtype.
+
+    What is subtracted is a bound of the scores, as kernels that know one do, not their maximum:
+    where all scores are equal, exponentials of 0 would add up without an error in any order.
+    """
     shifted = x.to(compute_dtype(x.dtype))
-    shifted = shifted - shifted.amax(dim=dim, keepdim=True)
+    top = shifted.amax(dim=dim, keepdim=True)
+    shifted = shifted - (top if log else top + ABOVE)
     weights = exp(shifted)
     norm = total(weights, [dim], keepdim=True)
     return shifted - norm.log() if log else weights / norm

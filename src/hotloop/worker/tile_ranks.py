@@ -35,8 +35,8 @@ AT_ONCE = 256
 
 def beyond_rank(
     bad: torch.Tensor, errors: torch.Tensor, envelope: torch.Tensor, sizes: torch.Tensor
-) -> int:
-    """Count the tiles among `bad` that are worse than the envelope's of the same rank.
+) -> torch.Tensor:
+    """Return which tiles among `bad` are worse than the envelope's of the same rank; bool.
 
     Args:
         bad: bool, the tiles that are beyond their limit.
@@ -45,12 +45,12 @@ def beyond_rank(
         sizes: float64, RMS of the golden there.
     """
     hopeless = bad & ~(errors <= LUCK_FRAC * sizes)  # an error of NaN is none of luck either
-    beyond = int(hopeless.sum().item())
+    beyond = hopeless.clone()
     places = (bad & ~hopeless).nonzero()[:, 0]
     for start in range(0, places.numel(), AT_ONCE):
         tile = places[start : start + AT_ONCE, None]
         alike = (sizes * SAME_SIZE >= sizes[tile]) & (sizes <= SAME_SIZE * sizes[tile])
         as_bad = (alike & (errors >= errors[tile])).sum(dim=1)
         allowed = (alike & (RANK_FACTOR * envelope >= errors[tile])).sum(dim=1)
-        beyond += int((as_bad > allowed).sum().item())
+        beyond[tile[:, 0]] = as_bad > allowed
     return beyond

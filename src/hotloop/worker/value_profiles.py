@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from hotloop.core.verdict import Tier
+from hotloop.worker.bound import Rigour
 
 LARGE_SCALES = (64.0, 32.0, 16.0, 8.0, 4.0)
 """Factors of `large` that are tried, the largest that the reference bears is taken."""
@@ -147,6 +148,8 @@ class Reach:
     """Factor of `large` and `sorted`."""
     factors: tuple[float, ...] = FACTORS[0]
     """Factors of the parts of `negative`."""
+    far: tuple[Rigour, ...] = ()
+    """Which rules hold on `far`, by output, as eager bears it; all of them where none is told."""
 
 
 def fill(tensor: Tensor, profile: str, gen: torch.Generator, reach: Reach) -> None:
