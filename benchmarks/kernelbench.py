@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from benchmarks.results_file import RESULTS, Row, write_results
 from hotloop.core.record import to_json
 from hotloop.errors import HotloopError
 from hotloop.suite.figures import figures_of
-from hotloop.suite.figures_rows import Column, RunRow, SuiteRun, read_rows
+from hotloop.suite.figures_rows import RunRow, read_rows
 from hotloop.suite.folder import SuiteRecord, read_suite
+from hotloop.suite.recorded import recorded_run
 
 DEFAULT = RESULTS / "kernelbench_h200.json"
 COMMAND = "make bench-kernelbench"
@@ -40,14 +41,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         suites = [(folder, read_suite(folder)) for folder in args.suite]
-        rows = read_rows(run for folder, record in suites for run in _runs(folder, record))
+        rows = read_rows(
+            recorded_run(folder, record, member)
+            for folder, record in suites
+            for member in record.problems
+        )
     except (HotloopError, ValueError) as exc:
         print(f"kernelbench: {exc}", file=sys.stderr)
         return 2
     summary = figures_of(rows) | {
         "notes": args.note,
         "suites": [_told(record, args.model) for _, record in suites],
-        "unfinished": [row.name for row in rows if row.is_waiting],
+        "unfinished": [r.name for r in rows if r.is_waiting and r.undecidable is None],
     }
     write_results(
         args.out,
@@ -59,21 +64,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     waiting = len(summary["unfinished"])
     print(f"{args.out}: {len(rows)} problems, {waiting} wait for answers")
     return 1 if waiting else 0
-
-
-def _runs(folder: Path, record: SuiteRecord) -> Iterator[SuiteRun]:
-    generator = str(record.options.get("generator"))
-    column = Column(generator, "as_shipped", str(record.options.get("device")))
-    for member in record.problems:
-        trouble = record.troubles.get(member.name)
-        yield SuiteRun(
-            level=member.level,
-            problem_id=member.number,
-            folder=folder / member.folder,
-            title=member.title,
-            trouble="" if trouble is None else f"{trouble.kind}: {trouble.message}",
-            column=column,
-        )
 
 
 def _told(record: SuiteRecord, model: str | None) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from report_suites import Made, measured, write_suite
 
 from hotloop.cli.report import read_page
 from hotloop.core.audit import Audit
+from hotloop.core.problem import NOTHING_TELLS
 from hotloop.core.verdict import Status
 from hotloop.report.html import render
 from hotloop.store.sqlite import SqliteStore
@@ -127,6 +128,21 @@ def test_a_judged_failure_counts(tmp_path):
     _, page = report_of(tmp_path, FAILED)
     assert "0 (0.0 %)" in page.text
     assert "not finished" not in page.text
+
+
+def test_what_cannot_be_decided_is_in_no_headline(tmp_path):
+    """A constant output is computed in no time, and a reference that nothing tells never loads."""
+    constant = Made(outcomes=(1e-3,), finals={1: 1e-3}, audit=Audit(key="k", reasons=("zeros",)))
+    why = Trouble(kind="ProblemError", message=f"{NOTHING_TELLS}: x", skipped=True)
+    untold = Made(is_run=False, trouble=why)
+    _, page = report_of(tmp_path, SOLVED, constant, untold)
+    assert "decidable problems of 3 1 " in page.text
+    assert "1 (100.0 %)" in page.text
+    assert "Undecidable: in no target (2)" in page.text
+    headline = page.text.split("Correct problems")[0]
+    assert "4.00x" in headline
+    assert "2000" not in headline
+    assert "decidable problems of" not in report_of(tmp_path / "all", SOLVED, FAILED)[1].text
 
 
 def test_a_suite_on_a_cpu_shows_no_speed(tmp_path):

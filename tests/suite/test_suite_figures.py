@@ -10,9 +10,10 @@ from hotloop.core.problem import NOTHING_TELLS
 from hotloop.core.record import to_json
 from hotloop.core.verdict import Status, Tier
 from hotloop.store.sqlite import SqliteStore
-from hotloop.suite.figures import suite_figures
-from hotloop.suite.figures_rows import Column
+from hotloop.suite.figures import figures_of, suite_figures
+from hotloop.suite.figures_rows import Column, read_rows
 from hotloop.suite.tables import suite_tables
+from hotloop.verify.outside_notes import VERDICT
 
 WRONG = Status.INCORRECT_NUMERICAL
 CUDA = "model/as_shipped/cuda"
@@ -106,6 +107,20 @@ def test_what_was_spent_to_get_there(four):
     assert found["to_first_correct"]["time_s"]["median"] == 15.0
     assert found["to_fast_tier_first_correct"]["calls"]["known"] == 3
     assert found["to_best"]["calls"]["never"] == 2
+
+
+def test_a_clock_that_did_not_see_the_judge_says_nothing(tmp_path):
+    """Verdicts that came in a file: the run's own clock stood while the kernel was judged."""
+    run = run_at(tmp_path, 1, Made(outcomes=(1.0,), finals={1: 1.0}))
+    (here,) = read_rows([run])
+    with SqliteStore(run.folder) as store:
+        store.note(VERDICT, {})
+    (outside,) = read_rows([run])
+    assert here.paid[1].time_s is not None
+    assert outside.paid[1].time_s is None
+    assert outside.paid[1].calls == here.paid[1].calls
+    curve = figures_of([outside])["columns"]["model/as_shipped/cuda"]["curves"]["1"]["time_s"]
+    assert curve["unknown"] == [outside.name]
 
 
 def test_the_best_may_come_later_than_the_first(tmp_path):
@@ -213,6 +228,10 @@ def test_what_cannot_be_decided_is_listed_and_in_no_target(tmp_path):
         3, 2, 1
     ]  # fmt: skip
     assert [group(found, which)["correct"] for which in ("all", "decidable")] == [2, 1]
+    column = found["columns"][CUDA]
+    assert sum(group["problems"] for group in column["by_class"].values()) == 1
+    assert column["curves"]["1"]["calls"]["problems"] == 1
+    assert column["curves"]["together"]["calls"]["solve_rate"][-1][1] == 1.0
     assert found["columns"][CUDA]["undecidable"] == [
         {"problem": "1/1", "status": "PASSED", "reason": "zeros pass"},
         {"problem": "1/2", "status": "NO_KERNEL", "reason": "what was found"},

@@ -19,8 +19,8 @@ from hotloop.plan import BUILTIN
 from hotloop.report import display
 from hotloop.report.page import CPU, Fact, Page
 from hotloop.suite.figures import figures_of
-from hotloop.suite.figures_rows import Column, SuiteRun
 from hotloop.suite.folder import SUITE_FILE, Member, SuiteRecord, read_suite
+from hotloop.suite.recorded import recorded_run
 
 WRITTEN_BY = f"hotloop {__version__}"
 ENVIRONMENT = {
@@ -50,18 +50,10 @@ def suite_page(folder: Path) -> Page:
             f"{folder / SUITE_FILE} is damaged: its options or limits are not those of a suite "
             f"({display.one_line(exc)}); restore it from a copy"
         ) from exc
-    column = Column(str(record.options.get("generator")), "as_shipped",
-                    str(record.options.get("device")))  # fmt: skip
-    read = []
-    for member in record.problems:
-        run = SuiteRun(
-            level=member.level,
-            problem_id=member.number,
-            folder=folder / member.folder,
-            title=member.title,
-            column=column,
-        )
-        read.append(read_problem(run, member, record.troubles.get(member.name)))
+    read = [
+        read_problem(recorded_run(folder, record, member), member, record.troubles.get(member.name))
+        for member in record.problems
+    ]
     read.sort(key=lambda p: (p.row.column, p.row.run.level, p.row.run.problem_id))
     return Page(
         title=f"{record.suite}: {len(record.problems)} problems",

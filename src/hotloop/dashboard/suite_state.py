@@ -14,8 +14,9 @@ from typing import Any, Protocol
 from hotloop.dashboard.tail import Signature, signature
 from hotloop.report.page import ProblemPage
 from hotloop.suite.figures import figures_of
-from hotloop.suite.figures_rows import Column, RunRow, SuiteRun
+from hotloop.suite.figures_rows import RunRow, SuiteRun
 from hotloop.suite.folder import RUNS_FOLDER, SUITE_FILE, Member, SuiteRecord, Trouble, read_suite
+from hotloop.suite.recorded import recorded_run
 
 
 class ReadProblem(Protocol):
@@ -73,9 +74,6 @@ def suite_reader(
 
     def read(folder: Path, former: SuiteState | None) -> SuiteState:
         record = read_suite(folder)
-        column = Column(
-            str(record.options.get("generator")), "as_shipped", str(record.options.get("device"))
-        )
         kept: dict[str, _Kept] = {}
         for member in record.problems:
             trouble = record.troubles.get(member.name)
@@ -85,14 +83,7 @@ def suite_reader(
             if known is not None and known.seen == seen and known.trouble == trouble:
                 kept[member.name] = known
                 continue
-            run = SuiteRun(
-                level=member.level,
-                problem_id=member.number,
-                folder=run_folder,
-                title=member.title,
-                column=column,
-            )
-            found = read_problem(run, member, trouble)
+            found = read_problem(recorded_run(folder, record, member), member, trouble)
             kept[member.name] = _Kept(seen=seen, trouble=trouble, read=found)
         figures = figures_of([one.read.row for one in kept.values()])
         return SuiteState(record=record, kept=kept, figures=figures)

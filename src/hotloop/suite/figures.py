@@ -53,8 +53,10 @@ def figures_of(rows: Rows) -> dict[str, Any]:
             "first_correct": "the first kernel that passed the final tier, which only the best few "
             "of a run are put to; fast_tier_first_correct: the first that passed the fast tier "
             "and failed no final one",
-            "time_s": "the budget's clock: it stands while only answers from outside are awaited",
-            "decidable": "all but those that the audit found something against",
+            "time_s": "the budget's clock: it stands while only answers from outside are awaited; "
+            "unknown where the judge was elsewhere and its verdicts came in files",
+            "decidable": "all but those that the audit found something against; classes of "
+            "operators and curves are of these",
         },
         "columns": {name: _column(mine) for name, mine in columns.items()},
         "precision": _precision(rows),
@@ -68,10 +70,12 @@ def _column(rows: Rows) -> dict[str, Any]:
     return {
         "levels": {level: _populations(mine) for level, mine in levels.items()},
         "together": _populations(rows),
-        "by_class": _by(rows, lambda row: f"level {row.run.level}: {row.operator_class}"),
+        "by_class": _by(
+            _decidable(rows), lambda row: f"level {row.run.level}: {row.operator_class}"
+        ),
         "failures": failure_classes(rows),
-        "curves": {level: curves(mine) for level, mine in levels.items()}
-        | {"together": curves(rows)},
+        "curves": {level: curves(_decidable(mine)) for level, mine in levels.items()}
+        | {"together": curves(_decidable(rows))},
         "not_solved": [_named(row) for row in rows if not _is_good(row)],
         "undecidable": [
             {"problem": row.name, "status": row.status, "reason": row.undecidable}
@@ -86,8 +90,12 @@ def _populations(rows: Rows) -> dict[str, Any]:
     return {
         "all": group(rows),
         "rankable": group([row for row in rows if row.rankable]),
-        "decidable": group([row for row in rows if row.undecidable is None]),
+        "decidable": group(_decidable(rows)),
     }
+
+
+def _decidable(rows: Rows) -> Rows:
+    return [row for row in rows if row.undecidable is None]
 
 
 def group(rows: Rows) -> dict[str, Any]:

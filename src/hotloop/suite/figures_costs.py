@@ -16,6 +16,7 @@ from hotloop.core.model import add_known
 from hotloop.core.statistics import median
 from hotloop.engine.costs import IDEAS_KINDS, KIND
 from hotloop.store.reader import RunReader
+from hotloop.verify.outside_notes import VERDICT
 
 AXES = ("time_s", "calls", "tokens", "usd")
 """What a budget is counted in."""
@@ -26,7 +27,8 @@ class Paid:
     """What a run had spent at one moment. Unknown is None, never 0."""
 
     time_s: float | None = 0.0
-    """Of the budget's clock, which stands while only answers from outside are awaited."""
+    """Of the budget's clock, which stands while only answers from outside are awaited; unknown
+    where the judge was outside too, for then it says nothing of what a kernel took."""
     calls: int = 0
     """Model calls, the one for ideas and those under way included."""
     tokens: int | None = 0
@@ -40,6 +42,7 @@ def paid_when_finished(reader: RunReader) -> dict[int, Paid]:
     asked: set[int] = set()
     total = costs[0]
     found: dict[int, Paid] = {}
+    is_outside = any(event.kind == VERDICT for event in reader.events())
     for kind, attempt_id in _order(reader):
         if kind == "proposed":
             if attempt_id not in asked:
@@ -47,7 +50,7 @@ def paid_when_finished(reader: RunReader) -> dict[int, Paid]:
                 total = _sum(total, costs[attempt_id])
             continue
         found[attempt_id] = Paid(
-            time_s=attempts[attempt_id].finished_s,
+            time_s=None if is_outside else attempts[attempt_id].finished_s,
             calls=total.calls,
             tokens=total.tokens,
             usd=total.usd,
