@@ -1,4 +1,6 @@
-"""Write the README's table and picture, and docs/attention.md's tables, from the results files.
+"""Write the README's tables and the tables and pictures of two pages from the results files.
+
+The pages are docs/attention.md and docs/kernelbench.md.
 
     python -m benchmarks.readme            write
     python -m benchmarks.readme --check    exit 1 when one of them is not what it would write
@@ -14,9 +16,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks import attention_page, readme_pilot
+from benchmarks import (
+    attention_page,
+    kernelbench_figure,
+    kernelbench_page,
+    readme_kernelbench,
+    readme_pilot,
+)
 from benchmarks.attention_cases import MAIN_S
 from benchmarks.attention_figure import picture
+from benchmarks.readme_kernelbench import kernelbench_section
 from benchmarks.readme_pilot import pilot_section
 
 ROOT = Path(__file__).parents[1]
@@ -24,9 +33,12 @@ RESULTS = ROOT / "benchmarks" / "results" / "attention_h200.json"
 MODELS = ROOT / "benchmarks" / "results" / "attention_models_h200.json"
 PILOT = ROOT / "benchmarks" / "results" / "model_pilot_h200.json"
 THROUGHPUT = ROOT / "benchmarks" / "results" / "verify_throughput_h200.json"
+KERNELBENCH = ROOT / "benchmarks" / "results" / "kernelbench_h200.json"
 README = ROOT / "README.md"
 PICTURE = ROOT / "docs" / "attention_h200.svg"
 PAGE = ROOT / "docs" / "attention.md"
+KERNELBENCH_PICTURE = ROOT / "docs" / "kernelbench_h200.svg"
+KERNELBENCH_PAGE = ROOT / "docs" / "kernelbench.md"
 BEGIN = "<!-- attention results: written by benchmarks/readme.py -->"
 END = "<!-- end of attention results -->"
 NO_RESULTS = "No measured results are published with this version yet."
@@ -190,10 +202,12 @@ def with_section(readme: str, text: str, begin: str = BEGIN, end: str = END) -> 
 
 
 def with_sections(readme: str) -> str:
-    """Return the README with both generated parts as the results files give them."""
+    """Return the README with its generated parts as the results files give them."""
     pilot = pilot_section(load_results(PILOT), PILOT.relative_to(ROOT))
-    attention = with_section(readme, section(load_results()))
-    return with_section(attention, pilot, readme_pilot.BEGIN, readme_pilot.END)
+    kernelbench = kernelbench_section(load_results(KERNELBENCH), KERNELBENCH.relative_to(ROOT))
+    text = with_section(readme, section(load_results()))
+    text = with_section(text, kernelbench, readme_kernelbench.BEGIN, readme_kernelbench.END)
+    return with_section(text, pilot, readme_pilot.BEGIN, readme_pilot.END)
 
 
 def with_tables(page: str) -> str:
@@ -202,23 +216,40 @@ def with_tables(page: str) -> str:
     return with_section(page, text, attention_page.BEGIN, attention_page.END)
 
 
+def with_kernelbench_tables(page: str) -> str:
+    """Return docs/kernelbench.md with its tables as the results file gives them."""
+    text = kernelbench_page.tables(load_results(KERNELBENCH), KERNELBENCH.relative_to(ROOT))
+    return with_section(page, text, kernelbench_page.BEGIN, kernelbench_page.END)
+
+
+def written() -> dict[Path, str]:
+    """Return what each generated file has to hold; a picture without results is left out."""
+    attention, kernelbench = load_results(), load_results(KERNELBENCH)
+    drawn = {
+        PICTURE: None if attention is None else picture(attention),
+        KERNELBENCH_PICTURE: (
+            None if kernelbench is None else kernelbench_figure.picture(kernelbench)
+        ),
+    }
+    return {
+        README: with_sections(README.read_text(encoding="utf-8")),
+        PAGE: with_tables(PAGE.read_text(encoding="utf-8")),
+        KERNELBENCH_PAGE: with_kernelbench_tables(KERNELBENCH_PAGE.read_text(encoding="utf-8")),
+    } | {path: text for path, text in drawn.items() if text is not None}
+
+
 def main() -> int:
     """Write or check; return the exit code."""
-    results = load_results()
-    old = README.read_text(encoding="utf-8")
-    new = with_sections(old)
-    drawn = picture(results) if results is not None else None
-    old_page = PAGE.read_text(encoding="utf-8")
-    page = with_tables(old_page)
+    texts = written()
     if "--check" in sys.argv[1:]:
-        stale = old != new or old_page != page
-        stale = stale or (drawn is not None and PICTURE.read_text("utf-8") != drawn)
+        stale = any(
+            not path.exists() or path.read_text(encoding="utf-8") != text
+            for path, text in texts.items()
+        )
         print("the README is not up to date: make readme" if stale else "the README is up to date")
         return 1 if stale else 0
-    README.write_text(new, encoding="utf-8")
-    PAGE.write_text(page, encoding="utf-8")
-    if drawn is not None:
-        PICTURE.write_text(drawn, encoding="utf-8")
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 
