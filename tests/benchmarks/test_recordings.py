@@ -1,6 +1,5 @@
 """Recordings can be read, and are of what the results and the decisions say of them."""
 
-import gzip
 import json
 from pathlib import Path
 
@@ -34,12 +33,10 @@ def test_each_call_is_played_and_no_other(name):
         model.complete(prompt, key=missing, deadline_s=None)
 
 
-def test_the_refusals_that_were_mistakes_are_as_the_decision_tells_them(tmp_path):
+def test_the_refusals_that_were_mistakes_are_as_the_decision_tells_them():
     packed = ROOT / "recordings" / "kernelbench_mistaken_verdicts.jsonl.gz"
-    path = tmp_path / "verdicts.jsonl"
-    path.write_bytes(gzip.decompress(packed.read_bytes()))
     found = {}
-    for verdict in read_verdicts(path).verdicts:
+    for verdict in read_verdicts(packed).verdicts:
         assert not verdict.passed
         (case,) = [c for c in verdict.correctness.cases if not c.passed]
         found[case.profile] = (case.rule, round(case.rmse / case.eager_rmse, 2))

@@ -7,6 +7,7 @@ from model_run import KERNEL, plan_in
 
 from hotloop.cli.main import main
 from hotloop.core.model import CallKey, Message, Prompt, Reply, Role
+from hotloop.errors import NotRecorded
 from hotloop.llm.call_notes import CallNotes
 from hotloop.llm.recording import read_recording
 from hotloop.llm.replay import ReplayModel
@@ -15,9 +16,9 @@ from hotloop.store.sqlite import SqliteStore
 PROMPT = Prompt(messages=(Message(role=Role.USER, text="Write a kernel."),))
 
 
-def write_run(folder, *, calls=2, model=None):
+def write_run(folder, *, calls=2, model=None, **options):
     folder.mkdir(exist_ok=True)
-    plan = plan_in(folder)
+    plan = plan_in(folder, **options)
     with SqliteStore(plan.folder) as store:
         store.begin(plan.spec, plan.problem)
         notes = CallNotes(store)
@@ -67,6 +68,19 @@ def test_compressed_and_without_prompts_it_holds_the_same_replies(tmp_path):
     before = packed.read_bytes()
     assert main([*words, "--model", "somebody"]) == 0
     assert packed.read_bytes() == before
+
+
+def test_a_problem_that_was_never_asked_about_is_named(tmp_path):
+    """A replay of the suite must not take it for a problem of another recording."""
+    asked = write_run(tmp_path / "a")
+    silent = write_run(tmp_path / "b", calls=0, settings={"S": 64})
+    out = tmp_path / "calls.jsonl"
+    assert main(["record", str(asked.folder), str(silent.folder), "--out", str(out)]) == 0
+    assert set(read_recording(out).problems) == {asked.problem.id, silent.problem.id}
+    model, key = ReplayModel(out), CallKey(problem_id=silent.problem.id, attempt=1)
+    model.check_problem(silent.problem.id)
+    with pytest.raises(NotRecorded):
+        model.complete(PROMPT, key=key, deadline_s=None)
 
 
 def test_bad_input_is_one_line(tmp_path, capsys):

@@ -1,5 +1,6 @@
 """The files between a search and its judge: whole, or refused with a line that says why."""
 
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -104,6 +105,26 @@ def test_both_files_come_back_as_they_were(tmp_path):
     assert read_bundle(tmp_path / "b") == BUNDLE
     assert read_verdicts(tmp_path / "v") == VERDICTS
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b", "v"]  # nothing half-written
+
+
+def test_compressed_files_hold_the_same(tmp_path):
+    for write, read, content in (
+        (write_bundle, read_bundle, BUNDLE),
+        (write_verdicts, read_verdicts, VERDICTS),
+    ):
+        plain, packed = tmp_path / "file", tmp_path / "file.gz"
+        write(plain, content)
+        write(packed, content)
+        assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+        assert read(packed) == content
+        before = packed.read_bytes()
+        write(packed, content)
+        assert packed.read_bytes() == before  # no time of writing in it
+        for damage in (before[:-9], before[:40] + b"\0\0\0\0" + before[44:], plain.read_bytes()):
+            packed.write_bytes(damage)
+            with pytest.raises(ConfigError, match="damaged") as caught:
+                read(packed)
+            assert str(packed) in str(caught.value)
 
 
 def test_an_error_knows_whose_fault_it_is():

@@ -84,10 +84,10 @@ def recording_of(folders: list[Path]) -> Recording:
             # Only notes are read here, and a reader has those.
             found = CallNotes(cast(Store, reader)).recorded()
             models |= dict.fromkeys(str(n["reply"]["model"]) for n in reader.notes(RESPONSE))
-            if found:
-                problem = reader.problem()
-                problems[problem.id] = problem.name
-                calls += found
+            problem = reader.problem()
+            # One without a call is named too: a replay of the suite then waits where this one did.
+            problems[problem.id] = problem.name
+            calls += found
     if not calls:
         raise ConfigError("expected a run in which a model was called, none of these has a call")
     return Recording(model=", ".join(models), problems=problems, calls=tuple(calls))

@@ -14,6 +14,9 @@ from hotloop.core.model import CallKey, Prompt, Reply
 from hotloop.errors import ConfigError, NotRecorded, ProviderError
 from hotloop.llm.recording import RecordedError, read_recording
 
+SHOWN = 6
+"""Problems of a recording that an error names; a suite has hundreds."""
+
 
 class ReplayModel:
     """Plays the replies of a recording. Usage and cost are those of the recorded calls."""
@@ -51,7 +54,9 @@ class ReplayModel:
         """
         problems = self._recording.problems
         if problem_id not in problems:
-            recorded = ", ".join(f"{name} ({id_})" for id_, name in sorted(problems.items()))
+            named = [f"{name} ({id_})" for id_, name in sorted(problems.items())]
+            more = [f"{len(named) - SHOWN} more"] if len(named) > SHOWN else []
+            recorded = ", ".join(named[:SHOWN] + more)
             raise ConfigError(
                 f"{self.name} is a recording of {recorded or 'no problem'}, not of problem "
                 f"{problem_id}; name the recording's problem with its sizes, or another recording"

@@ -1,13 +1,17 @@
 """The format of bundles and verdict files: JSON lines, of which none may be missing.
 
+A file whose name ends in `.gz` is compressed.
+
 The first line names the kind of file, its version, and how many records of each sort follow, so
 that a file that was cut off is never taken for a whole one.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +21,7 @@ from hotloop.core.record import dumps, from_json
 from hotloop.errors import ConfigError
 
 VERSION = 4
+COMPRESSED = ".gz"
 OLDEST = 1
 """Version 3 did not know `audits`; version 2 not `short`; version 1 not `asked`, `wants_counters`,
 the tier of an error."""
@@ -75,8 +80,10 @@ def write_lines(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     temporary = path.with_name(f".{path.name}.tmp{os.getpid()}")
     try:
         try:
-            with open(temporary, "w", encoding="utf-8") as file:
-                file.writelines(f"{dumps(record)}\n" for record in records)
+            data = "".join(f"{dumps(record)}\n" for record in records).encode()
+            with open(temporary, "wb") as file:
+                # No time of writing in it: the same records give the same file.
+                file.write(gzip.compress(data, mtime=0) if path.suffix == COMPRESSED else data)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
@@ -125,10 +132,13 @@ def read_lines(path: Path, kind: str) -> Iterator[Line]:
 
 
 def _lines(path: Path) -> Iterator[Line]:
+    opened = gzip.open if path.suffix == COMPRESSED else open
     try:
-        with open(path, encoding="utf-8") as file:
+        with opened(path, "rt", encoding="utf-8") as file:
             for number, text in enumerate(file, 1):
-                yield _line(path, number, text)
+                yield _line(path, number, str(text))
+    except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
+        raise ConfigError(f"{path}: the file is damaged: {exc}; copy it again") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: expected JSON lines in UTF-8, got other bytes") from None
     except OSError as exc:
