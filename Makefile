@@ -26,7 +26,7 @@ endif
 
 .PHONY: help venv demo demo-model test test-slow test-gpu check bench-attention bench-verify bench-copy \
   bench-final bench-audit bench-honest bench-attacks bench-durability bench-isolation bench-timing \
-  bench-mutation bench-mutation-gpu bench-kernelbench bench-examples pilot-report verifier-quality readme docs clean
+  bench-mutation bench-mutation-gpu bench-kernelbench replay-kernelbench bench-examples pilot-report verifier-quality readme docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ bench-attacks: $(READY)  ## run all cheats, of which each must be refused (GPU o
 
 bench-kernelbench: $(READY)  ## what suites of `hotloop bench` came to (no GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.kernelbench $(ARGS)
+
+replay-kernelbench: $(READY)  ## the published rows again from the recording (no GPU; ARGS='--data PATH')
+	@$(RUN) -m benchmarks.kernelbench_replay $(ARGS)
 
 bench-examples: $(READY)  ## compare first drafts of two suites, with and without examples (no GPU); writes benchmarks/results
 	@$(RUN) -m benchmarks.examples_effect $(ARGS)

@@ -4,7 +4,8 @@ Twelve variants at S 4096; the six of the published figure also at S 1024 and 16
 document mask leaves depends on how documents are packed, so its rows at D 128 that targets are
 about are measured on five random packings, and their geometric mean counts. Relative positions and
 ALiBi make far keys vanish; at D 128 they are also timed on inputs in which far keys matter
-(`needles`).
+(`needles`). Such rows are about other values, not about another kernel: they verify and time the
+one that was found on the file's own, and search none.
 """
 
 from __future__ import annotations
@@ -66,6 +67,13 @@ class Case:
         return "-".join(parts)
 
     @property
+    def base(self) -> Case | None:
+        """The row whose kernel this one times; None: it searches its own."""
+        if self.packing is None and self.profile is None:
+            return None
+        return Case(self.variant, self.D, self.S)
+
+    @property
     def settings(self) -> str:
         """What `--set` gets."""
         found: dict[str, object] = {"D": self.D}
@@ -101,6 +109,8 @@ def all_cases() -> tuple[Case, ...]:
 
 
 CASES = all_cases()
+BASES = frozenset(case.base for case in CASES if case.base is not None)
+"""Rows whose kernels other rows time."""
 
 
 def select(rows: str, cases: Sequence[Case] = CASES) -> list[Case]:

@@ -2,9 +2,11 @@
 
 What the loop adds to the template is the final tier's ratio of the run's best kernel over that of
 the template's kernel which the run began with, both over the same FlexAttention; it may be under 1.
-The two were perhaps judged in sessions far apart, so their times are never divided: each ratio is
-over a FlexAttention that was timed in the same session. What the template adds to the loop is the
-ratio of the run that began with it over that of the run that began with nothing.
+Both are asked for in one bundle (`attention_starts.py`), but no verdict says in which session it
+came to be, so their times are never divided: each ratio is over a FlexAttention that was timed
+beside it. The interval has the ends of both that are furthest apart, so it is not narrower than
+95 %. What the template adds to the loop is the ratio of the run that began with it over that of the
+run that began with nothing.
 
 A run that failed counts as 1.0 in a mean: whoever has no kernel keeps FlexAttention. One whose
 final verdict has not come, or whose timing was not believed, is not measured.
@@ -15,12 +17,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.attention_ratios import FLEX, counted_over, is_result, over_fastest
+from benchmarks.attention_ratios import (
+    FLEX,
+    Over,
+    counted_over,
+    interval_of,
+    is_result,
+    over_fastest,
+    speedup_of,
+)
+from benchmarks.attention_starts import start_verdict
 from benchmarks.pilot_rows import Journal, row_of
 from benchmarks.pilot_runs import PilotRun
 from benchmarks.pilot_tokens import Counter
 from benchmarks.results_file import Row
-from hotloop.core.attempt import Action
 from hotloop.core.statistics import geometric_mean
 
 ARMS = ("blank", "started")
@@ -31,41 +41,53 @@ NO_VERDICT = "NO_FINAL"
 def model_row(run: PilotRun, journal: Journal, tokens: Counter) -> Row:
     """Return the row of one run, with the final ratio of its starting kernel beside its best."""
     row = row_of(run, journal, tokens)
+    row["candidate_id"] = _best_candidate(journal, row["best_attempt"])
     start = final_of_start(journal)
+    found = None if start is None else loop_adds(row, start)
     return row | {
         "start_final": start,
-        "loop_over_template": None if start is None else loop_adds(row, start),
+        "loop_over_template": None if found is None else found.ratio,
+        "loop_over_template_ci": None if found is None else found.interval,
+        "loop_over": None if found is None else found.baseline,
         "family": run.language,
     }
 
 
 def final_of_start(journal: Journal) -> Row | None:
     """Return status, tier and ratios of the start's final verdict; None where there is none."""
-    starts = [a.candidate_id for a in journal.attempts() if a.action == Action.START]
-    notes = journal.notes("final")
-    verdicts = [note["verdict"] for note in notes if note["candidate_id"] in starts[:1]]
-    if not verdicts:
+    verdict = start_verdict(journal)
+    if verdict is None:
         return None
-    verdict, performance = verdicts[-1], verdicts[-1]["performance"]
+    performance = verdict["performance"]
     kept = ("latency_ms", "speedup", "speedup_ci")
     return {
+        "candidate_id": verdict["candidate_id"],
         "status": verdict["status"],
         "tier": verdict["tier"],
+        "short": verdict.get("short", False),
         "performance": performance and {name: performance[name] for name in kept},
     }
 
 
-def loop_adds(row: Mapping[str, Any], start: Mapping[str, Any]) -> float | None:
+def _best_candidate(journal: Journal, attempt_id: int | None) -> str | None:
+    return next((a.candidate_id for a in journal.attempts() if a.id == attempt_id), None)
+
+
+def loop_adds(row: Mapping[str, Any], start: Mapping[str, Any]) -> Over | None:
     """Return the ratio of the run's best kernel over its start's, over the same FlexAttention.
 
     None unless both have a final ratio over the FlexAttention that is the faster one beside the
-    best kernel.
+    best kernel. Where the best kernel is the start, the ratio is 1.
     """
     best = over_fastest(row, FLEX)
-    if best is None or not is_result(start):
+    before = None if best is None else speedup_of(start, best.baseline)
+    if best is None or not before:
         return None
-    before = start["performance"]["speedup"].get(best.baseline)
-    return best.ratio / before if before else None
+    own, theirs = best.interval, interval_of(start, best.baseline)
+    if row.get("candidate_id") is not None and row["candidate_id"] == start["candidate_id"]:
+        return Over(1.0, best.baseline, (1.0, 1.0))
+    ends = (own[0] / theirs[1], own[1] / theirs[0]) if own and theirs else None
+    return Over(best.ratio / before, best.baseline, ends)
 
 
 def summarise_models(rows: Sequence[Row]) -> Row:
@@ -93,8 +115,18 @@ def _arm(rows: Sequence[Row]) -> Row:
         "geomean_over_fastest_flex": round(geometric_mean(over), 4) if over else None,
         "compared": len(over),
         "loop_over_template": round(geometric_mean(gains), 4) if gains else None,
+        "loop_over_template_ci": _mean_interval(rows),
         "loop_measured": len(gains),
     }
+
+
+def _mean_interval(rows: Sequence[Row]) -> list[float] | None:
+    """Return the geometric means of the lower and of the upper ends; None unless all have both."""
+    measured = [row for row in rows if row["loop_over_template"] is not None]
+    ends = [row["loop_over_template_ci"] for row in measured if row.get("loop_over_template_ci")]
+    if not ends or len(ends) < len(measured):
+        return None
+    return [round(geometric_mean([pair[i] for pair in ends]), 4) for i in (0, 1)]
 
 
 def paired(rows: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:

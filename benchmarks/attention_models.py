@@ -11,12 +11,18 @@ each from nothing and from the template's fastest kernel in that language (Trito
 family, Gluon: the Hopper one), which the rows of the built-in generator hold (`--builtin`). A run
 whose kernel is not there is named and skipped. A row is `generator: model` and stands in a results
 file of its own: what a model wrote and what people wrote are never mixed in one figure.
+
+The rows of the six problems at D 128, S 4096 are enough for `--builtin`, also in a `.partial.json`.
+A first `step --verdicts benchmarks/recordings/model_pilot_verdicts.jsonl` spares the trip that only
+loads: it knows the same six problems, as an H200 found them. `bundle` says how long its trip takes
+(`attention_trip.py`). With a run's own final verdict that of its starting kernel is asked for
+(`attention_starts.py`). `step --device cpu` tries the path at small sizes: nothing is timed there,
+and `report` writes no file.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +30,14 @@ from pathlib import Path
 from benchmarks import pilot_answers
 from benchmarks.attention_cases import FIGURE, Case
 from benchmarks.attention_model_rows import model_row, summarise_models
-from benchmarks.attention_ratios import by_key
+from benchmarks.attention_starts import (
+    as_asked,
+    ask_for_start,
+    start_kernels,
+    start_path,
+    write_starts,
+)
+from benchmarks.attention_trip import trip_text
 from benchmarks.pilot_problems import PilotProblem
 from benchmarks.pilot_runs import BUDGET, Arm, PilotRun, bundle_all, open_runs, run_folder
 from benchmarks.pilot_tokens import open_counter
@@ -35,7 +48,7 @@ from hotloop.errors import HotloopError
 from hotloop.llm.directory import WHO_FILE
 from hotloop.plan import SearchPlan, plan_search
 from hotloop.store.sqlite import SqliteStore
-from hotloop.verify.bundle import Verdicts, read_verdicts
+from hotloop.verify.bundle import Verdicts, read_bundle, read_verdicts
 from hotloop.verify.outside import take_in
 
 ROUNDS = 8
@@ -44,6 +57,11 @@ STRATEGY = "benchmarks.pilot_strategies:RefineCalls"
 BLANK = Arm(name="blank", strategy=STRATEGY, sees="memory")
 STARTED = Arm(name="started", strategy=STRATEGY, sees="memory")
 """From the template's fastest kernel."""
+ON_CPU: Mapping[str, Mapping[str, int | float | str]] = {
+    "triton": {"dtype": "float32"},  # Triton's plain interpreter is wrong in half precision
+    "gluon": {},  # compiled, and no more
+}
+"""Settings without a GPU, where sizes become small by themselves."""
 BUILTIN = RESULTS / "attention_h200.json"
 DEFAULT_OUT = RESULTS / "attention_models_h200.json"
 DEFAULT_WHO = "LLM agent answering dir:"
@@ -82,47 +100,20 @@ def select(runs: Iterable[PilotRun], only: str) -> list[PilotRun]:
     return found
 
 
-def start_kernels(results: Path) -> dict[str, dict[str, str]]:
-    """Return the sources of the templates' fastest kernels by variant and language.
-
-    Raises:
-        ValueError: the results file is not there.
-    """
-    if not results.is_file():
-        raise ValueError(f"--builtin: {results} is not there; run make bench-attention first")
-    rows = by_key(json.loads(results.read_text(encoding="utf-8"))["rows"])
-    return {v: rows.get(Case(v, 128).key, {}).get("start_kernels", {}) for v in FIGURE}
-
-
-def write_starts(folder: Path, kernels: Mapping[str, Mapping[str, str]]) -> None:
-    """Write the kernels to start from; one that is there stays, as a run has begun with it."""
-    (folder / "starts").mkdir(parents=True, exist_ok=True)
-    for variant, by_language in kernels.items():
-        for language, text in by_language.items():
-            path = start_path(folder, variant, language)
-            if not path.exists():
-                path.write_text(text, encoding="utf-8")
-
-
-def start_path(folder: Path, variant: str, language: str) -> Path:
-    """Return where the kernel is that runs of a variant in a language begin with."""
-    return folder / "starts" / f"{variant}_{language}.py"
-
-
 def lacks_start(run: PilotRun, folder: Path) -> bool:
     """Whether a run is to begin with a kernel that is not there."""
     return run.arm == STARTED and not start_path(folder, run.problem.title, run.language).exists()
 
 
-def plan_of(run: PilotRun, folder: Path) -> SearchPlan:
-    """Return how one run searches, and in which folder."""
+def plan_of(run: PilotRun, folder: Path, device: str = "cuda") -> SearchPlan:
+    """Return how one run searches, and in which folder; on `cpu` at small sizes."""
     variant = run.problem.title
     return plan_search(
         str(Case(variant, 128).path),
         model=f"dir:{folder / 'answers'}",
         no_wait=True,
         judge="bundle",
-        device="cuda",
+        device=device,
         budget=BUDGET,
         language=run.language,
         strategy=run.arm.strategy,
@@ -130,25 +121,30 @@ def plan_of(run: PilotRun, folder: Path) -> SearchPlan:
         max_calls=ROUNDS,
         parallel=1,
         out=run_folder(folder, run),
-        settings=run.problem.settings,
+        settings=ON_CPU[run.language] if device == "cpu" else run.problem.settings,
         start=start_path(folder, variant, run.language) if run.arm == STARTED else None,
     )
 
 
-def step(run: PilotRun, folder: Path, verdicts: Verdicts | None) -> str:
+def step(
+    run: PilotRun, folder: Path, verdicts: Verdicts | None = None, *, device: str = "cuda"
+) -> str:
     """Bring one run as far as it comes without an answer from outside; return where it stands.
 
     Raises:
         HotloopError: it cannot begin or go on.
     """
-    plan = plan_of(run, folder)
+    plan = plan_of(run, folder, device)
     if verdicts is not None:
         with SqliteStore(plan.folder) as store:
             store.begin(plan.spec, plan.problem)
             take_in(store, plan.problem, verdicts)
     result = api.run_plan(plan)
+    with SqliteStore(plan.folder) as store:
+        store.begin(plan.spec, plan.problem)
+        awaits_start = ask_for_start(store, plan.problem)
     if result.reason is not StopReason.WAITING:
-        return "done"
+        return "verdict" if awaits_start else "done"
     return "reply" if any(name.endswith(".prompt.md") for name in result.waiting) else "verdict"
 
 
@@ -173,6 +169,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     stepping = commands.add_parser("step", parents=[shared])
     stepping.add_argument("--verdicts", type=Path, help="what `hotloop judge` wrote")
     stepping.add_argument("--builtin", type=Path, default=BUILTIN, help="rows with the templates")
+    stepping.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     stepping.add_argument("--who", help=f"who answers; by default {DEFAULT_WHO!r}")
     handing = commands.add_parser("prompts", parents=[shared])
     handing.add_argument("--batches", type=int, required=True)
@@ -199,7 +196,7 @@ def _step(args: argparse.Namespace) -> int:
             print(f"{run.name}: skipped: {args.builtin} has no {run.language} kernel of it")
             continue
         try:
-            print(f"{run.name}: {step(run, folder, verdicts)}", flush=True)
+            print(f"{run.name}: {step(run, folder, verdicts, device=args.device)}", flush=True)
         except HotloopError as exc:
             failed += 1
             print(f"{run.name}: {type(exc).__name__}: {exc}", flush=True)
@@ -223,27 +220,38 @@ def _collect(args: argparse.Namespace) -> int:
 
 def _bundle(args: argparse.Namespace) -> int:
     runs = select(model_runs(), args.only)
-    count = bundle_all(args.folder.resolve(), runs, args.out)
-    print(f"{args.out}: {count} to judge" if count else "nothing is pending")
+    count = bundle_all(args.folder.resolve(), runs, args.out, change=as_asked)
+    told = f"{args.out}: {trip_text(read_bundle(args.out))}" if count else "nothing is pending"
+    print(told)
     return 0 if count else 1
 
 
 def _report(args: argparse.Namespace) -> int:
-    tokens, rows, not_begun = open_counter(), list[Row](), list[str]()
+    tokens, rows, not_begun, devices = open_counter(), list[Row](), list[str](), set[str]()
     for run in select(model_runs(), args.only):
         readers = list(open_runs(args.folder.resolve(), [run]))
         if not readers:
             not_begun.append(run.name)
             continue
         with readers[0] as reader:
+            devices.add(reader.spec().device)
             rows.append(model_row(run, reader, tokens))
     if not rows:
         raise ValueError(f"{args.folder}: no run has begun; step first")
+    if "cpu" in devices:
+        return _say_tried(rows)
     environment: Row = next((row["environment"] for row in rows if row["environment"]), {})
     summary = summarise_models(rows) | {"not_begun": not_begun}
     command = "python -m benchmarks.attention_models report"
     write_results(args.out, command=command, environment=environment, rows=rows, summary=summary)
     print(args.out)
+    return 0
+
+
+def _say_tried(rows: Sequence[Row]) -> int:
+    for row in rows:
+        print(f"{row['row']}: {row['calls']} calls, correct after {row['rounds_to_first_correct']}")
+    print("without a GPU: nothing was timed, no results file is written")
     return 0
 
 

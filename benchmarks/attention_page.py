@@ -225,8 +225,8 @@ def _models(models: Mapping[str, Any] | None) -> list[str]:
         "run that failed counts as 1.0.",
         "",
         "| problem | language | began | model | calls | status | over flex [95 %] | over tuned "
-        "flex | over its start |",
-        "|---|---|---|---|---:|---|---|---:|---:|",
+        "flex | over its start [95 %] |",
+        "|---|---|---|---|---:|---|---|---:|---|",
         *(model_line(row) for row in models["rows"]),
         "",
     ]
@@ -240,12 +240,17 @@ def model_line(row: Mapping[str, Any]) -> str:
     tuned = speedup_of(row, "flex_max_autotune")
     gain = row["loop_over_template"]
     unknown = "not measured" if row["arm"] == "started" else ""
-    over_start = unknown if gain is None else f"{gain:.2f}"
+    over_start = unknown if gain is None else f"{gain:.2f}{_ends(row)}"
     cells = (
         row["title"], row["language"], row["arm"], row["model"], row["calls"], row["status"],
         _over(row), "" if tuned is None else f"{tuned:.2f}", over_start,
     )  # fmt: skip
     return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def _ends(of: Mapping[str, Any]) -> str:
+    ends = of.get("loop_over_template_ci")
+    return f" [{ends[0]:.2f}, {ends[1]:.2f}]" if ends else ""
 
 
 def _group(group: Mapping[str, Any]) -> str:
@@ -264,7 +269,7 @@ def _group(group: Mapping[str, Any]) -> str:
     adds, loop = group["template_adds"], started["loop_over_template"]
     if loop is not None:
         told.append(
-            f"the loop makes the template's kernels {loop:.2f} times as fast "
+            f"the loop makes the template's kernels {loop:.2f}{_ends(started)} times as fast "
             f"({started['loop_measured']} of {started['rows']} runs measured)"
         )
     elif started["rows"]:

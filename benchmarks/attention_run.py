@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import hotloop
-from benchmarks.attention_cases import FIGURE, MAIN_S, Case, H
+from benchmarks.attention_cases import BASES, FIGURE, MAIN_S, Case, H
 from benchmarks.attention_plan import budget_of
 from benchmarks.gpu_pool import Finished, run_command
 from benchmarks.results_file import Row
@@ -52,6 +52,8 @@ class RunOptions:
     budget: str | None = None
     """Of each row's search; None: the row's own."""
     max_candidates: int | None = None
+    kernel: str | None = None
+    """Source of the one kernel to verify and time, that of the case's `base`; None: search."""
 
 
 def measure(case: Case, gpu: str, options: RunOptions) -> Row | None:
@@ -63,6 +65,12 @@ def measure(case: Case, gpu: str, options: RunOptions) -> Row | None:
     folder = options.runs / case.key
     clear(folder)  # a row that was cut starts again
     arguments = _arguments(case, folder, options)
+    told = _without_folder(arguments)
+    if options.kernel is not None and case.base is not None:
+        kernel = _written(options.kernel, options.runs / "kernels" / f"{case.key}.py")
+        only = ["--max-candidates", "1"]
+        arguments += ["--start", str(kernel), *only]
+        told += ["--start", f"kernel of {case.base.key}", *only]
     env = {"CUDA_VISIBLE_DEVICES": gpu} if options.device == "cuda" else {}
     command = [sys.executable, "-m", "hotloop", *arguments]
     done = run_command(until_we_end(command), env=env, deadline=options.deadline)
@@ -75,7 +83,7 @@ def measure(case: Case, gpu: str, options: RunOptions) -> Row | None:
         "packing": case.packing,
         "timed_profile": case.profile,
         "generator": "builtin",
-        "command": shlex.join(["hotloop", *_without_folder(arguments)]),
+        "command": shlex.join(["hotloop", *told]),
         "wall_s": round(done.wall_s, 2),
         "gpu_index": gpu,
         "gpu_uuid": gpu_uuid(gpu) if options.device == "cuda" else None,
@@ -87,9 +95,16 @@ def measure(case: Case, gpu: str, options: RunOptions) -> Row | None:
     }
     try:
         row |= _found(done, folder)
-        return row | (_start_kernels(folder) if is_start(case) else {})
+        row |= _start_kernels(folder) if is_start(case) else {}
+        return row | (_best_kernel(folder, row) if case in BASES else {})
     except (HotloopError, LookupError) as exc:
         return row | {"error": f"the run's answer or journal: {type(exc).__name__}: {exc}"}
+
+
+def _written(text: str, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 def until_we_end(command: Sequence[str]) -> list[str]:
@@ -215,6 +230,14 @@ def family_of(point: Mapping[str, Any], candidate: Candidate) -> str:
 def _start_kernels(folder: Path) -> Row:
     with hotloop.load_run(folder) as reader:
         return {"start_kernels": start_kernels(reader, reader.attempts())}
+
+
+def _best_kernel(folder: Path, row: Row) -> Row:
+    """Return the source of a row's own kernel, for the rows that time it; empty without one."""
+    if row["status"] != "PASSED":
+        return {}
+    with hotloop.load_run(folder) as reader:
+        return {"kernel_source": reader.candidate(row["candidate_id"]).text()}
 
 
 def start_kernels(reader: RunReader, attempts: Sequence[Attempt]) -> dict[str, str]:

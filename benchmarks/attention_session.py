@@ -111,7 +111,8 @@ class Benchmark:
             cut = slices(cases, len(self._gpus), self._known, asked=self._args.budget)
             cases = chosen_slice(cut, self._args.slice)
         missing = [case for case in by_weight(cases) if not self._stands(case)]
-        queue = RowQueue(missing, self._estimate, self._end - STOP_SPARE_S)
+        end = self._end - STOP_SPARE_S
+        queue = RowQueue(missing, self._estimate, end, is_there=self._stands)
         left = serve(queue, self._gpus, self._measure)
         summary = self._write()
         done = [case for case in cases if self._stands(case)]
@@ -120,6 +121,9 @@ class Benchmark:
         print("\n".join(target_lines(summary["targets"])))
         for case in skipped:
             print(f"{case.key}: skipped: {case.path.name} is not there")
+        for case in left:
+            if case.base is not None and not self._stands(case.base):
+                print(f"{case.key}: waits for {case.base.key}, whose kernel it times")
         print(f"{len(done)} of {len(cases)} rows; {len(left)} not started; {path}")
         return 0 if len(done) == len(cases) else 1
 
@@ -139,7 +143,7 @@ class Benchmark:
             print(f"{self._clock()} {case.key}: dropped: the sources changed meanwhile", flush=True)
             return
         former = self._rows.get(case.key, {})
-        stamp: Row = {
+        stamp = self._of_base(case) | {
             "budget": budget_of(case, self._args.budget),
             "source_digest": self._digest,
             "tries": former.get("tries", 0) + 1,
@@ -148,6 +152,17 @@ class Benchmark:
             self._rows[case.key] = row | stamp
         self._write()
         print(f"{self._clock()} {case.key}: {row['error'] or row['status']}", flush=True)
+
+    def _kernel(self, case: Case) -> str | None:
+        """Return the kernel that a row times: that of its base; None where it is to search."""
+        base: Row = {} if case.base is None else self._rows.get(case.base.key, {})
+        found: str | None = base.get("kernel_source")
+        return found
+
+    def _of_base(self, case: Case) -> Row:
+        if case.base is None or self._kernel(case) is None:
+            return {}
+        return {"kernel_of": case.base.key, "schedule": self._rows[case.base.key]["schedule"]}
 
     def _has_moved(self) -> bool:
         """Whether the sources are no more those that the rows' commit names; say so once."""
@@ -167,6 +182,7 @@ class Benchmark:
             budget=args.budget,
             runs=args.runs.resolve() / self._commit,
             deadline=self._end - STOP_SPARE_S,
+            kernel=self._kernel(case),
         )
         print(f"{self._clock()} {case.key}: started on GPU {gpu}", flush=True)
         try:

@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from benchmarks.results_file import RESULTS, Row, write_results
 from hotloop.core.record import to_json
 from hotloop.errors import HotloopError
 from hotloop.suite.figures import figures_of
-from hotloop.suite.figures_rows import RunRow, read_rows
-from hotloop.suite.folder import SuiteRecord, read_suite
+from hotloop.suite.figures_rows import RunRow, SuiteRun, read_rows
+from hotloop.suite.folder import Member, SuiteRecord, read_suite
 from hotloop.suite.recorded import recorded_run
 
 DEFAULT = RESULTS / "kernelbench_h200.json"
@@ -42,9 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         suites = [(folder, read_suite(folder)) for folder in args.suite]
         rows = read_rows(
-            recorded_run(folder, record, member)
-            for folder, record in suites
-            for member in record.problems
+            _run(folder, record, member) for folder, record in suites for member in record.problems
         )
     except (HotloopError, ValueError) as exc:
         print(f"kernelbench: {exc}", file=sys.stderr)
@@ -58,12 +57,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.out,
         command=COMMAND,
         environment=_environment(rows),
-        rows=_without_paths([_row(row) for row in rows], args.suite),
+        rows=_without_paths([row_of(row) for row in rows], args.suite),
         summary=_without_paths(summary, args.suite),
     )
     waiting = len(summary["unfinished"])
     print(f"{args.out}: {len(rows)} problems, {waiting} wait for answers")
     return 1 if waiting else 0
+
+
+def _run(folder: Path, record: SuiteRecord, member: Member) -> SuiteRun:
+    """Return a problem of a suite, in its suite's column also where its run cannot say which."""
+    run = recorded_run(folder, record, member)
+    return replace(run, column=run.column._replace(precision=record.precision))
 
 
 def _told(record: SuiteRecord, model: str | None) -> Mapping[str, Any]:
@@ -85,7 +90,8 @@ def _without_paths(record: Any, folders: Sequence[Path]) -> Any:
     return json.loads(text)
 
 
-def _row(row: RunRow) -> Row:
+def row_of(row: RunRow) -> Row:
+    """Return the row of one problem as a results file holds it."""
     performance = row.performance
     return {
         "key": f"{row.column.name} {row.name}",

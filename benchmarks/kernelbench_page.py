@@ -78,7 +78,8 @@ def _column(column: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> lis
     if column["together"]["all"]["speedup"] is not None:
         lines += ["", " ".join([*prepared(rows), *anchors(rows), *less_work(rows)])]
         lines += ["", *_counts(column), "", "#### fast_p", "", *_fast_p(column)]
-        lines += ["", "#### By model calls", "", *_calls(column)]
+        if any(row["calls"] for row in rows):
+            lines += ["", "#### By model calls", "", *_calls(column)]
         lines += ["", "#### By class of operator", "", "Decidable problems.", ""]
         lines += _classes(column["by_class"])
     lines += ["", "#### Failed verdicts on the way", "", *_failures(column["failures"])]

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.pilot_problems import PilotDraw, PilotProblem
 from benchmarks.results_file import ROOT
 from hotloop import api
+from hotloop.core.audit import Audit
 from hotloop.core.problem import Problem
 from hotloop.engine import RunResult, StopReason
 from hotloop.errors import HotloopError
@@ -26,7 +27,8 @@ from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import JOURNAL_FILE, SqliteStore
 from hotloop.verify.bundle import Bundle, Item, Key, Verdicts, write_bundle
 from hotloop.verify.outside import pending_items, take_in
-from hotloop.wiring import shows_counters
+from hotloop.verify.outside_notes import last_audit
+from hotloop.wiring import has_calls_left, shows_counters
 
 MAIN = "main"
 CANDIDATES = 6
@@ -133,25 +135,51 @@ def step(run: PilotRun, options: StepOptions) -> Stepped:
     return Stepped(run=run, state=_state(result), message=result.detail or "")
 
 
-def bundle_all(folder: Path, runs: Sequence[PilotRun], out: Path) -> int:
-    """Write what all runs want judged into one bundle; return how many items it has."""
+Change = Callable[[Sequence[Item], RunReader], Sequence[Item]]
+
+
+def bundle_all(
+    folder: Path,
+    runs: Sequence[PilotRun],
+    out: Path,
+    *,
+    change: Change = lambda items, reader: items,
+) -> int:
+    """Write what all runs want judged into one bundle; return how many items it has.
+
+    As `hotloop bundle` does: a problem stands in it once, however many runs are about it, with the
+    audit of an earlier load, and what no prompt will show is not asked for.
+
+    Args:
+        folder: of all runs.
+        runs: those to look at.
+        out: the bundle.
+        change: what a run's items become.
+    """
     problems: dict[str, Problem] = {}
     items: dict[Key, Item] = {}
+    audits: dict[str, Audit] = {}
     for reader in open_runs(folder, runs):
         with reader:
-            found = {item.key: item for item in _pending(reader)}
+            found = change(_pending(reader), reader)
             if found:
                 problem = reader.problem()
                 problems[problem.id] = problem
-            items.update(found)
+                if (audit := last_audit(reader)) is not None:
+                    audits[problem.id] = audit
+            for item in found:  # of two that ask for the same final, the full one is judged
+                if not item.short or item.key not in items:
+                    items[item.key] = item
     if items:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_bundle(out, Bundle(problems=problems, items=tuple(items.values())))
+        write_bundle(out, Bundle(problems=problems, items=tuple(items.values()), audits=audits))
     return len(items)
 
 
 def _pending(reader: RunReader) -> list[Item]:
-    return pending_items(reader, wants_counters=shows_counters(reader.spec()))
+    spec = reader.spec()
+    wants_counters = shows_counters(spec) and has_calls_left(spec, reader.attempts())
+    return pending_items(reader, wants_counters=wants_counters)
 
 
 def open_runs(folder: Path, runs: Iterable[PilotRun]) -> Iterable[RunReader]:

@@ -41,19 +41,23 @@ def kernelbench_section(results: Figures | None, source: Path) -> str:
     if results is None:
         return NO_RESULTS
     columns = results["summary"]["columns"]
-    told = [_column_text(results, name) for name in columns]
+    told = [line for name in columns for line in _column_lines(results, name)]
     where = environment(results)
     return "\n".join(
         [
             *level_table(results),
             "",
-            f"KernelBench's decidable problems: those whose outputs tell a right kernel from a "
-            f"wrong one. {' '.join(told)} {where['gpu']}, torch {where['torch']}, triton "
-            f"{where['triton']}, {results['date']}. `better of both` is the faster of eager and "
-            "`torch.compile`, problem by problem; means are geometric, a problem without a "
-            f"verified kernel counts as 1.0; a win is a lower end of the 95 % interval over 1.02. "
-            f"Source: `{source}`, made by `{results['command']}`. [Every problem, fast_p, "
-            f"failures, and what these figures are not]({PAGE}).",
+            "Over the decidable problems: those whose outputs tell a right kernel from a wrong "
+            "one. `better of both` is the faster of eager and `torch.compile`, problem by problem; "
+            "means are geometric, a problem without a verified kernel counts as 1.0; a win is a "
+            "lower end of the 95 % interval over 1.02.",
+            "",
+            *told,
+            "",
+            f"{where['gpu']}, torch {where['torch']}, triton {where['triton']}, "
+            f"{results['date']}. Source: `{source}`, made by `{results['command']}`. "
+            "[Every problem, fast_p, failures, what was found wrong with these kernels, and what "
+            f"the figures are not]({PAGE}).",
         ]
     )
 
@@ -124,12 +128,8 @@ def rows_of_column(results: Figures, name: str) -> list[Figures]:
 
 def generator_text(results: Figures, name: str) -> str:
     """Return who wrote the kernels of a column, and with how many calls."""
-    generator, _, device = _parts(name)
-    suites = [
-        suite
-        for suite in results["summary"]["suites"]
-        if (suite["options"]["generator"], suite["options"]["device"]) == (generator, device)
-    ]
+    generator, _, device = parts = _parts(name)
+    suites = [s for s in results["summary"]["suites"] if _suite_parts(s["options"]) == parts]
     if generator != "model" or not suites:
         rows = rows_of_column(results, name)
         covered = sum(row["attempts"] > 0 for row in rows)
@@ -141,29 +141,39 @@ def generator_text(results: Figures, name: str) -> str:
             f"{covered} of {len(rows)} problems, and {passed} passed the {tier} tier."
         )
     models = sorted({str(suite["options"]["model"]) for suite in suites})
-    languages = sorted({str(suite["options"]["language"]) for suite in suites})
+    languages = sorted({one for s in suites for one in str(s["options"]["language"]).split(", ")})
     calls = [suite["limits"]["max_calls"] for suite in suites]
     most = f"at most {max(calls)} model calls a problem" if all(calls) else "calls not limited"
+    if all(_only_verifies(suite) for suite in suites):
+        most = "kernels of an earlier suite, verified again and not changed"
     return (
         f"Generator: a model ({', '.join(models)}), {most}, "
         f"{', '.join(LANGUAGES.get(name, name) for name in languages)}."
     )
 
 
-def _column_text(results: Figures, name: str) -> str:
+def _suite_parts(options: Figures) -> tuple[str, str, str]:
+    """Return the column of a suite; it names its precision where that is not the usual one."""
+    precision = str(options.get("precision", "as_shipped"))
+    return str(options["generator"]), precision, str(options["device"])
+
+
+def _only_verifies(suite: Figures) -> bool:
+    """Whether each problem had the kernel that it began from, and no other."""
+    return bool(suite["options"].get("start")) and suite["limits"].get("max_candidates") == 1
+
+
+def _column_lines(results: Figures, name: str) -> list[str]:
     column = results["summary"]["columns"][name]
     rows = rows_of_column(results, name)
     told = [generator_text(results, name)]
     if column["together"]["all"]["correct"] is not None:
-        told += [
-            _final_tier(column),
-            _raw(column),
-            *prepared(rows),
-            *anchors(rows),
-            *less_work(rows),
-            *_open(column),
-        ]
-    return " ".join(told)
+        told[0] += f" {_final_tier(column)}"
+        told.append(_raw(column))
+        told += prepared(rows)
+        told.append(" ".join([*anchors(rows), *less_work(rows)]))
+        told += _open(column)
+    return [f"- {text}" for text in told]
 
 
 def _final_tier(column: Figures) -> str:

@@ -67,6 +67,21 @@ def test_a_gluon_kernel_can_be_started_from_and_is_no_triton(tmp_path: Path) -> 
         find_language("triton", parse_spec("builtin"), start, problem())
 
 
+@pytest.mark.parametrize("asked", ["gluon", "cuda"])
+def test_a_start_in_another_language_is_refused_in_one_line_that_says_what_to_do(
+    tmp_path: Path, asked: str
+) -> None:
+    (tmp_path / "kernel.py").write_text(TRITON)
+    start = read_candidate(tmp_path / "kernel.py")
+    with pytest.raises(ConfigError) as found:
+        find_language(asked, parse_spec("dir:/tmp/nobody"), start, problem())
+    assert str(found.value) == (
+        f"--language {asked}: the kernel of --start is triton, and a search improves it in its own "
+        "language; leave --language out, or begin without --start"
+    )
+    assert find_language("triton", parse_spec("dir:/tmp/nobody"), start, problem()) == "triton"
+
+
 def test_the_built_in_generator_takes_no_order_for_gluon() -> None:
     with pytest.raises(ConfigError, match="name a --model"):
         find_language("gluon", parse_spec("builtin"), None, problem())

@@ -147,10 +147,12 @@ class Pending(HotloopError):
 
     exit_code = 4
 
-    def __init__(self, message: str, *, waiting: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, *, waiting: tuple[str, ...] = (), notice: str = "") -> None:
         super().__init__(message)
         self.waiting = waiting
         """The files to be answered."""
+        self.notice = notice
+        """What the user must know besides; empty where there is nothing."""
 
 
 class TurnGivenUp(HotloopError):

@@ -27,8 +27,10 @@ from hotloop.plan_checks import (
     check_model,
     check_strategy,
     find_language,
+    only_candidate,
 )
 from hotloop.problems import load_problem_spec, pin_data
+from hotloop.problems.precision import with_precision
 from hotloop.retrieval.shelf import EXAMPLES
 from hotloop.search_options import ProblemOptions, SearchOptions
 from hotloop.store.sqlite import check_folder
@@ -63,6 +65,11 @@ class SearchPlan:
     """Whether answers from outside are awaited."""
     closes: bool = False
     """Whether the search ends with what is known."""
+    precision: str | None = None
+    """The precision policy that was asked for; None: the problem's own."""
+    start_only: bool = False
+    """Whether the starting kernel is verified and nothing else is tried, so that no model is asked.
+    """
     gpu: str | None = None
     """Index or UUID of the GPU for a judge on this machine; None for the first visible one."""
 
@@ -110,6 +117,8 @@ class SearchPlan:
         words = ["--device", self.spec.device]
         if self.problem.settings:
             words += ["--set", ",".join(f"{k}={v}" for k, v in self.problem.settings.items())]
+        if self.precision is not None:
+            words += ["--precision", self.precision]
         if self.data is not None:
             words += ["--data", self.data]
         if self.config.min_isolation != DEFAULTS["min_isolation"].default:
@@ -130,14 +139,18 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
     device = _device(options.get("device") or "auto", judge)
     found = find_problem(problem, device, options)
     model = parse_spec(options.get("model") or BUILTIN)
-    check_model(model, found)
-    start = options.get("start")
+    start, start_only = options.get("start"), bool(options.get("start_only"))
+    if start_only:
+        options = {**options, "max_candidates": only_candidate(options)}
+    else:
+        check_model(model, found)
     kernel = read_candidate(Path(start)) if isinstance(start, str | Path) else start
     language = find_language(options.get("language"), model, kernel, found)
     examples = check_examples(options.get("examples"), model)
     config = _settings(found, device, options, model=model, start=kernel, language=language)
+    identity = _identity(config, kernel, examples)
     if options.get("out") is None:
-        config = _with_folder(config, found, _identity(config, kernel, examples))
+        config = _with_folder(config, found, identity)
     if judge.is_local:
         choose_tier(config.min_isolation)
     check_folder(config.out)
@@ -149,20 +162,7 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
         problem=found,
         argument=found.name if isinstance(problem, Problem) else str(problem),
         data=None if data is None else str(data),
-        spec=RunSpec(
-            problem_id=found.id,
-            problem_name=found.name,
-            generator=BUILTIN if model.kind is SpecKind.BUILTIN else MODEL,
-            strategy=config.strategy,
-            device=device,
-            language=config.language,
-            budget=config.budget,
-            seed=config.seed,
-            options={
-                **_identity(config, kernel, examples),
-                "parallel": config.parallel,
-            },
-        ),
+        spec=_run_spec(found, config, identity),
         config=config,
         model=model,
         start=kernel,
@@ -171,6 +171,22 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
         verdicts=None if verdicts is None else Path(verdicts),
         wait=not options.get("no_wait"),
         closes=bool(options.get("close")),
+        precision=options.get("precision"),
+        start_only=start_only,
+    )
+
+
+def _run_spec(problem: Problem, config: Settings, identity: dict[str, Any]) -> RunSpec:
+    return RunSpec(
+        problem_id=problem.id,
+        problem_name=problem.name,
+        generator=BUILTIN if config.model is None else MODEL,
+        strategy=config.strategy,
+        device=config.device,
+        language=config.language,
+        budget=config.budget,
+        seed=config.seed,
+        options={**identity, "parallel": config.parallel},
     )
 
 
@@ -198,15 +214,21 @@ def _identity(config: Settings, start: Candidate | None, examples: Sequence[str]
 
 
 def find_problem(problem: str | Path | Problem, device: str, options: ProblemOptions) -> Problem:
-    """Return a loaded problem as it is, else load it from its path or name.
+    """Return a loaded problem, else load it from its path or name; by the precision asked for.
 
     Raises:
-        ConfigError: the file is missing, states no problem, or a setting does not fit it.
+        ConfigError: the file is missing, states no problem, a setting does not fit it, or there is
+            no such precision.
     """
+    precision = options.get("precision")
     if isinstance(problem, Problem):
-        return problem
+        return with_precision(problem, precision)
     return load_problem_spec(
-        problem, device=device, data=options.get("data"), settings=options.get("settings")
+        problem,
+        device=device,
+        data=options.get("data"),
+        settings=options.get("settings"),
+        precision=precision,
     )
 
 

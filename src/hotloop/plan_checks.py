@@ -14,6 +14,7 @@ from hotloop.errors import ConfigError
 from hotloop.llm.presets import find_preset
 from hotloop.llm.replay import ReplayModel
 from hotloop.llm.spec import ModelSpec, SpecKind, find_key
+from hotloop.search_options import SearchOptions
 
 MODEL_STRATEGY = "hybrid"
 """What a model's search follows by default."""
@@ -33,6 +34,19 @@ def check_examples(folders: Sequence[str | Path] | None, model: ModelSpec) -> li
     return [str(Path(folder).resolve()) for folder in folders or ()]
 
 
+def only_candidate(options: SearchOptions) -> int:
+    """Return how many candidates a run may try that verifies its starting kernel alone: that one.
+
+    Raises:
+        ConfigError: there is no starting kernel, or another number was asked for.
+    """
+    if options.get("start") is None:
+        raise ConfigError("--start-only: expected kernels to verify, got none; add --start")
+    if options.get("max_candidates") not in (None, 1):
+        raise ConfigError("--start-only: it tries one kernel a problem; drop --max-candidates")
+    return 1
+
+
 def find_language(
     asked: str | None, model: ModelSpec, start: Candidate | None, problem: Problem
 ) -> str | None:
@@ -42,7 +56,10 @@ def find_language(
         ConfigError: it contradicts the starting kernel, the generator or the problem's policy.
     """
     if start is not None and asked not in (None, start.language):
-        raise ConfigError(f"--language {asked}: the kernel of --start is {start.language}")
+        raise ConfigError(
+            f"--language {asked}: the kernel of --start is {start.language}, and a search improves "
+            "it in its own language; leave --language out, or begin without --start"
+        )
     language = asked or (start.language if start is not None else None)
     if language is not None and not is_allowed(language, problem.policy.languages):
         allowed = ", ".join(allowed_names(problem.policy.languages))

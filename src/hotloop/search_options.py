@@ -16,6 +16,8 @@ class ProblemOptions(TypedDict, total=False):
     """Module-level constants of the problem file to replace."""
     data: str | Path | None
     """The KernelBench data set, for a problem named `kernelbench/LEVEL/ID`."""
+    precision: str | None
+    """`as_shipped`, `strict` or `tf32`: the precision policy, in place of the problem's own."""
 
 
 class SearchOptions(ProblemOptions, total=False):
@@ -36,6 +38,9 @@ class SearchOptions(ProblemOptions, total=False):
     """`triton` (default) or `cuda`: what a model is asked to write."""
     start: str | Path | Candidate | None
     """A kernel to begin from: verified first, then improved."""
+    start_only: bool | None
+    """Verify `start`, at the final tier where there is one, and search no further: no model is
+    asked, so `model` only says who wrote it."""
     max_candidates: int | None
     """Ends the search earlier, as do the limits below."""
     max_calls: int | None

@@ -23,7 +23,9 @@ from hotloop.core.space import Space
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.llm.call_notes import CallNotes
 from hotloop.llm.continuing import ContinuingModel
+from hotloop.llm.directory import DirectoryModel
 from hotloop.llm.journaled import JournaledModel
+from hotloop.llm.nobody import Nobody
 from hotloop.llm.replay import ReplayModel
 from hotloop.llm.spec import ModelOptions, SpecKind, open_model
 from hotloop.plan import BUILTIN, SearchPlan
@@ -49,7 +51,7 @@ def open_verifier(plan: SearchPlan, store: Store) -> Verifier:
         StoreError: the judge's log cannot be written.
     """
     if plan.judge.is_bundle:
-        return OutsideVerifier(store, plan.problem)
+        return OutsideVerifier(store, plan.problem, wants_full=not plan.spec.has_short_final)
     options: dict[str, Any] = {
         "min_isolation": plan.config.min_isolation,
         "profile": shows_counters(plan.spec) and plan.spec.device == "cuda",
@@ -109,7 +111,7 @@ def open_generator(plan: SearchPlan, store: Store) -> Iterator[Generator]:
         yield builtin if plan.start is None else StartGenerator(builtin, plan.start, store)
         return
     options = ModelOptions(environ=os.environ, wait=plan.wait)
-    source = open_model(plan.model, options)
+    source = Nobody() if plan.start_only else open_model(plan.model, options)
     notes = CallNotes(store)
     model: Model = ContinuingModel(JournaledModel(source, notes))
     try:
@@ -122,6 +124,7 @@ def open_generator(plan: SearchPlan, store: Store) -> Iterator[Generator]:
             sees=plan.config.sees,
             start=plan.start,
             is_outside=plan.model.kind is SpecKind.DIRECTORY,
+            withdraw=source.withdraw if isinstance(source, DirectoryModel) else None,
             examples=open_shelf(plan.spec, plan.problem),
         )
     finally:

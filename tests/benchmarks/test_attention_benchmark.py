@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from attention_makers import failed_row, made_row
@@ -265,3 +266,19 @@ def test_a_run_without_a_gpu_becomes_a_row_without_times(tmp_path):
     assert row["verdicts"] == {"PASSED": 1}
     assert row["correctness"]["passed"]
     assert row["command"].startswith("hotloop optimize examples/attention/softcap.py --device cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_row_times_the_kernel_that_another_row_found(tmp_path):
+    base = measure(Case("relative", 128), "", options(tmp_path))
+    assert "ModelNew" in base["kernel_source"]
+    needles = Case("relative", 128, profile="needles")
+    own = replace(options(tmp_path), max_candidates=None, kernel=base["kernel_source"])
+    row = measure(needles, "", own)
+    assert (row["error"], row["status"]) == (None, "PASSED")
+    assert row["verdicts"] == {"PASSED": 1}
+    assert (row["candidate_id"], row["family"]) == (base["candidate_id"], base["family"])
+    assert row["command"].endswith("--start 'kernel of relative-128' --max-candidates 1")
+    assert str(tmp_path) not in row["command"]
+    assert "kernel_source" not in row

@@ -22,10 +22,8 @@ from benchmarks.attention_models import (
     model_runs,
     plan_of,
     select,
-    start_kernels,
-    start_path,
-    write_starts,
 )
+from benchmarks.attention_starts import start_kernels, start_path, write_starts
 from benchmarks.pilot_tokens import Counter
 from pilot_makers import journal, passed
 
@@ -234,6 +232,7 @@ def test_what_the_loop_adds_is_a_ratio_of_final_ratios_over_the_same_flex(start,
     row = row_of_run(start, best)
     assert row["status"] == "PASSED"
     assert row["loop_over_template"] == pytest.approx(gain)
+    assert row["loop_over"] == min(zip(best, ("flex", "flex_max_autotune"), strict=True))[1]
 
 
 def test_without_both_final_verdicts_what_the_loop_adds_is_not_measured():
@@ -244,12 +243,41 @@ def test_without_both_final_verdicts_what_the_loop_adds_is_not_measured():
     assert without_best["status"] == "NO_FINAL"
     assert without_best["loop_over_template"] is None
     failed_start = {"status": "INCORRECT_NUMERICAL", "tier": "final", "performance": None}
-    best = made_row(FULL)
+    best, start = made_row(FULL, candidate_id="b"), made_row(FULL, candidate_id="s")
     assert loop_adds(best, failed_start) is None
-    assert loop_adds(best, made_row(FULL)) == 1.0
-    doubted = slower(made_row(FULL), 1.0, speedup={})
+    assert loop_adds(best, start).ratio == 1.0
+    doubted = slower(start, 1.0, speedup={})
     assert loop_adds(best, doubted) is None
-    assert loop_adds(doubted, made_row(FULL)) is None
+    assert loop_adds(doubted, start) is None
+
+
+def test_the_interval_of_what_the_loop_adds_has_the_ends_that_are_furthest_apart():
+    best = made_row(FULL, {"flex": 1.5, "flex_max_autotune": 1.2}, candidate_id="b")
+    start = made_row(FULL, {"flex": 1.4, "flex_max_autotune": 1.0}, candidate_id="s")
+    found = loop_adds(best, start)
+    assert found.ratio == pytest.approx(1.2)
+    assert found.interval == pytest.approx((1.19 / 1.01, 1.21 / 0.99))
+    without = slower(start, 1.0, speedup_ci={})
+    assert (loop_adds(best, without).ratio, loop_adds(best, without).interval) == (1.2, None)
+
+
+def test_a_start_that_is_the_best_adds_nothing_whatever_a_second_verdict_says():
+    best = made_row(FULL, candidate_id="s")
+    again = slower(best, 0.9, speedup={"flex": 1.4, "flex_max_autotune": 1.3})
+    found = loop_adds(best, again)
+    assert (found.ratio, found.interval) == (1.0, (1.0, 1.0))
+
+
+def test_the_mean_of_what_the_loop_adds_has_an_interval_where_every_run_has_one():
+    rows = model_rows({("full", "started"): 1.0, ("alibi", "started"): 1.5})
+    for row, ends in zip(rows, ((1.0, 4.0), (4.0, 9.0)), strict=True):
+        row |= {"loop_over_template": 2.0, "loop_over_template_ci": ends}
+    assert summarise_models(rows)["languages"]["triton"]["started"]["loop_over_template_ci"] == [
+        2.0, 6.0,
+    ]  # fmt: skip
+    rows[1]["loop_over_template_ci"] = None
+    found = summarise_models(rows)["languages"]["triton"]["started"]
+    assert (found["loop_over_template"], found["loop_over_template_ci"]) == (2.0, None)
 
 
 def test_a_run_that_began_with_nothing_has_no_start():

@@ -166,6 +166,8 @@ def test_a_gain_that_was_not_measured_is_said_to_be_so():
     unknown = MODEL_ROW | {"loop_over_template": None}
     assert model_line(unknown).endswith("| not measured |")
     assert model_line(unknown | {"arm": "blank"}).endswith("| 1.20 |  |")
+    sure = MODEL_ROW | {"loop_over_template_ci": [1.051, 1.092]}
+    assert model_line(sure).endswith("| 1.07 [1.05, 1.09] |")
 
 
 def test_the_readme_shows_each_variant_once_a_head_size():

@@ -1,10 +1,17 @@
 """Estimates and slices of the attention benchmark, and which GPU takes which row."""
 
+import json
+import threading
+from statistics import mean
+
 import pytest
 from attention_makers import failed_row, made_row
 from benchmarks.attention_cases import CASES, Case
 from benchmarks.attention_plan import (
+    KERNEL_S,
     PLANNED_S,
+    SCORES_S,
+    SETUP_S,
     SLICE_S,
     budget_of,
     by_weight,
@@ -13,10 +20,15 @@ from benchmarks.attention_plan import (
     plan_text,
     seconds,
     slices,
+    targeted,
 )
 from benchmarks.attention_queue import RowQueue, serve
 from benchmarks.attention_targets import targets
+from benchmarks.attention_trip import FAST_S, FINAL_S
+from benchmarks.results_file import RESULTS
 
+DENSE = ("full", "relative", "alibi", "softcap")
+"""Variants without a mask."""
 FULL, LONG = Case("full", 128), Case("full", 128, 16384)
 
 
@@ -27,10 +39,39 @@ def test_durations_are_read_and_others_refused():
             seconds(text)
 
 
-def test_long_rows_search_longer_and_further_packings_shorter_unless_asked():
-    packed = Case("document", 128, packing=11)
-    assert [budget_of(c) for c in (FULL, LONG, packed)] == ["45s", "60s", "30s"]
-    assert [budget_of(c, "10s") for c in (FULL, LONG, packed)] == ["10s"] * 3
+PACKED = Case("document", 128, packing=11)
+
+
+def test_long_rows_search_longer_and_rows_without_a_target_shorter_unless_asked():
+    assert [budget_of(c) for c in (FULL, LONG, PACKED)] == ["45s", "60s", "30s"]
+    assert [budget_of(c, "10s") for c in (FULL, LONG, PACKED)] == ["10s"] * 3
+    short = {case.key for case in CASES if budget_of(case) == "30s" and case.base is None}
+    assert short == {case.key for case in CASES} - targeted()
+    assert {"sigmoid-64", "full-128-s1024"} <= short
+    assert not short & {"full-64", "neighbourhood_2d-64", "document-64-s16384"}
+
+
+def test_a_row_that_times_another_ones_kernel_is_estimated_without_a_search():
+    base = PACKED.base
+    assert base == Case("document", 128)
+    assert estimate_s(base, {}) - estimate_s(PACKED, {}) == pytest.approx(45.0 - KERNEL_S)
+    assert estimate_s(PACKED, {}, "5s") < estimate_s(PACKED, {}) == estimate_s(PACKED, {}, "90s")
+    searched = made_row(PACKED)
+    assert measured_s([searched]) == {}
+    assert measured_s([searched | {"kernel_of": base.key}]) == {PACKED.key: 70.0}
+
+
+def test_the_model_of_set_up_does_not_stay_below_what_was_recorded():
+    def rows(name):
+        return json.loads((RESULTS / f"{name}_h200.json").read_text())["rows"]
+
+    setups = [r["setup_s"] for r in rows("attention") if r["row"].split("-")[0] in DENSE]
+    assert len(setups) == 8
+    assert mean(setups) <= SETUP_S + SCORES_S
+    loads = [r["setup_s"] for r in rows("verify_throughput") if "attention" in r["problem"]]
+    assert len(loads) == 6
+    assert pytest.approx(min(loads), abs=0.05) == SCORES_S  # goldens are a part of a load
+    assert pytest.approx(FAST_S + FINAL_S) == KERNEL_S
 
 
 def test_what_was_measured_is_taken_over_a_guess_for_the_same_budget_only():
@@ -81,6 +122,8 @@ def test_rows_of_targets_come_first():
     wanted = {key for target in targets([]) for key in target.rows}
     assert set(order[: len(wanted)]) == wanted
     assert order[0] == "full-128"
+    for case in CASES:
+        assert case.base is None or order.index(case.base.key) < order.index(case.key)
     assert order.index("document-128-p31") < order.index("full-128-s16384")
     assert order.index("full-64-s16384") < order.index("sigmoid-128")
     assert {key.split("-")[2] for key in order[-12:]} == {"s1024"}
@@ -133,3 +176,35 @@ def test_all_gpus_serve_and_what_is_left_is_told():
     left = serve(queue, ["0", "1"], lambda case, gpu: taken.append((case, gpu)))
     assert left == [cases[2]]
     assert {case for case, _ in taken} == set(cases[:2])
+
+
+def test_a_kernel_is_timed_on_other_values_once_it_is_found_and_other_rows_come_first():
+    there, other = set(), Case("causal", 64)
+    queue = RowQueue(
+        [PACKED, PACKED.base, other], lambda c: 1.0, 100.0, Clock(), is_there=there.__contains__
+    )
+    assert queue.take("0") == PACKED.base
+    assert queue.take("1") == other
+    got = []
+    waiting = threading.Thread(target=lambda: got.append(queue.take("1")))
+    waiting.start()
+    waiting.join(0.05)
+    assert got == []
+    there.add(PACKED.base)
+    queue.done(PACKED.base)
+    waiting.join(20)
+    assert got == [PACKED]
+
+
+def test_a_row_whose_base_is_not_coming_is_left():
+    queue = RowQueue([PACKED], lambda c: 1.0, 100.0, Clock(), is_there=lambda case: False)
+    assert queue.take("0") is None
+    queue = RowQueue([PACKED, PACKED.base], lambda c: 1.0, 100.0, Clock(), is_there=lambda c: False)
+    assert serve(queue, ["0", "1"], lambda case, gpu: None) == [PACKED]  # it failed
+
+
+def test_a_row_whose_work_raises_holds_no_other_gpu_up():
+    queue = RowQueue([PACKED.base, PACKED], lambda c: 1.0, 100.0, Clock(), is_there=lambda c: False)
+    assert queue.take("0") == PACKED.base
+    queue.done(PACKED.base)
+    assert queue.take("1") is None

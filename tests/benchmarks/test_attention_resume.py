@@ -121,11 +121,12 @@ def test_a_slice_runs_its_rows_and_no_others(tmp_path, monkeypatch):
         ran.append(case)
         return made_row(case)
 
-    args = _parse(["--slice", "2", "--runs", str(tmp_path)])
-    benchmark = Benchmark(args, ["0"], path, machine(row))
-    assert benchmark.run(CASES, []) == 0
     cut = slices(CASES, 1, known_seconds())
-    assert set(ran) == set(chosen_slice(cut, 2))
+    for number in (1, 2):  # the second times kernels that the first one finds
+        ran.clear()
+        args = _parse(["--slice", str(number), "--runs", str(tmp_path)])
+        assert Benchmark(args, ["0"], path, machine(row)).run(CASES, []) == 0
+        assert set(ran) == set(chosen_slice(cut, number))
     asked = _parse(["--slice", "1", "--budget", "2m", "--runs", str(tmp_path)])
     ran.clear()
     assert Benchmark(asked, ["0"], tmp_path / "two.json", machine(row)).run(CASES, []) == 0
@@ -164,3 +165,50 @@ def test_a_summary_is_written_anew_from_the_same_rows(tmp_path, capsys):
     assert record["commit"] == "old"
     assert record["summary"]["targets"]
     assert "missed no reason is given" in capsys.readouterr().out
+
+
+DOCUMENT, PACKED = Case("document", 128), Case("document", 128, packing=11)
+
+
+def packed_rows(path, base, *argv):
+    """Return what each row was given to time, and the rows, where the base becomes `base`."""
+    given = {}
+
+    def row(case, gpu, options):
+        given[case.key] = options.kernel
+        return base if case == DOCUMENT else made_row(case)
+
+    args = _parse([*argv, "--runs", str(path.parent / "runs")])
+    Benchmark(args, ["0", "1"], path, machine(row)).run([PACKED, DOCUMENT], [])
+    found = json.loads(partial_path(path).read_text())["rows"]
+    return given, {row["row"]: row for row in found}
+
+
+@pytest.mark.usefixtures("fresh_commit")
+def test_a_packing_times_the_kernel_of_the_files_own_packing(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOTLOOP_COMMIT", "abc")
+    base = made_row(DOCUMENT, kernel_source="x = 1", schedule={"tiles": "lists"})
+    given, rows = packed_rows(tmp_path / "attention_gpu.json", base)
+    assert given == {"document-128": None, "document-128-p11": "x = 1"}
+    assert rows["document-128-p11"]["kernel_of"] == "document-128"
+    assert rows["document-128-p11"]["schedule"] == {"tiles": "lists"}
+    assert "kernel_of" not in rows["document-128"]
+
+
+@pytest.mark.usefixtures("fresh_commit")
+def test_a_packing_of_a_problem_without_a_kernel_searches_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOTLOOP_COMMIT", "abc")
+    wrong = made_row(DOCUMENT, status="INCORRECT_NUMERICAL", performance=None)
+    given, rows = packed_rows(tmp_path / "attention_gpu.json", wrong)
+    assert given == {"document-128": None, "document-128-p11": None}
+    assert "kernel_of" not in rows["document-128-p11"]
+
+
+@pytest.mark.usefixtures("fresh_commit")
+def test_a_packing_waits_for_a_base_that_failed_to_run_and_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOTLOOP_COMMIT", "abc")
+    given, _ = packed_rows(tmp_path / "attention_gpu.json", failed_row(DOCUMENT))
+    assert given == {"document-128": None}
+    assert "document-128-p11: waits for document-128, whose kernel it times" in (
+        capsys.readouterr().out
+    )

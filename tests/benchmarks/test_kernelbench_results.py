@@ -6,7 +6,7 @@ from dataclasses import replace
 from benchmarks import kernelbench
 from hotloop.core.attempt import Attempt
 from hotloop.core.candidate import Candidate, SourceFile
-from hotloop.core.problem import Problem, ProblemInfo, ProblemKind
+from hotloop.core.problem import Policy, Problem, ProblemInfo, ProblemKind
 from hotloop.core.record import to_json
 from hotloop.core.verdict import Performance, Stage, Status, Tier, Verdict
 from hotloop.store.sqlite import SqliteStore
@@ -17,21 +17,23 @@ TIMES = {"eager": 4.0, "compile": 2.0}
 ENVIRONMENT = {"gpu": "NVIDIA H200", "driver": "580", "torch": "2.11"}
 
 
-def write_suite(folder, *, reason="calls"):
+def write_suite(folder, *, reason="calls", precision=None):
     members = [
         Member(name=f"kernelbench/1/{n}", level=1, number=n, title=f"{n}_ReLU", problem_id=f"p{n}")
         for n in (1, 2)
     ]
     options = {"generator": "model", "model": f"dir:{folder}", "device": "cuda", "settings": {}}
+    options |= {} if precision is None else {"precision": precision}
     record = SuiteRecord(suite="kernelbench", problems=tuple(members), options=options, limits={})
     folder.mkdir()
     (folder / SUITE_FILE).write_text(json.dumps(to_json(record)))
-    write_run(folder / members[0].folder, reason)
+    write_run(folder / members[0].folder, reason, precision or "as_shipped")
     return folder
 
 
-def write_run(folder, reason):
-    problem = Problem(name="kernelbench/1/1", kind=ProblemKind.KERNELBENCH, source="# x\n")
+def write_run(folder, reason, precision):
+    kind, policy = ProblemKind.KERNELBENCH, Policy(precision=precision)
+    problem = Problem(name="kernelbench/1/1", kind=kind, source="# x\n", policy=policy)
     info = ProblemInfo(
         problem_id=problem.id, device="cuda", inputs=(), outputs=(), parameters=(), graph=None,
         attention=None, flops=None, io_bytes=4, rankable=True, baselines_ms=TIMES,
@@ -79,6 +81,25 @@ def test_rows_and_figures_are_those_of_the_suite(tmp_path, capsys):
     assert record["summary"]["suites"][0]["options"]["model"] == "somebody"
     assert str(tmp_path) not in json.dumps(record["summary"]), "no path of the machine"
     assert "2 problems, 0 wait" in capsys.readouterr().out
+
+
+def test_suites_under_two_precisions_are_two_columns(tmp_path, capsys):
+    shipped = write_suite(tmp_path / "shipped")
+    strict = write_suite(tmp_path / "strict", precision="strict")
+    out = tmp_path / "out.json"
+    assert kernelbench.main([f"--suite={shipped}", f"--suite={strict}", f"--out={out}"]) == 0
+    record = json.loads(out.read_text())
+    assert sorted(record["summary"]["columns"]) == ["model/as_shipped/cuda", "model/strict/cuda"]
+    assert [(row["precision"], row["status"]) for row in record["rows"]] == [
+        ("as_shipped", "PASSED"), ("as_shipped", "NO_RUN"),
+        ("strict", "PASSED"), ("strict", "NO_RUN"),
+    ], "a problem that was not run counts where it would have been"  # fmt: skip
+    assert len({row["key"] for row in record["rows"]}) == 4
+    (side,) = record["summary"]["precision"]
+    assert side["problems"] == 2, "the same problems in both"
+    assert {name: group["correct"] for name, group in side["policies"].items()} == {
+        "as_shipped": 1, "strict": 1
+    }  # fmt: skip
 
 
 def test_what_waits_is_said_and_bad_input_is_one_line(tmp_path, capsys):

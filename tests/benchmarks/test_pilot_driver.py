@@ -11,6 +11,7 @@ from benchmarks.pilot_runs import run_folder
 from pilot_makers import failed, info, passed, run
 
 from benchmarks import pilot_answers
+from hotloop.core.audit import Audit
 from hotloop.core.language import LANGUAGES
 from hotloop.llm.recording import read_recording
 from hotloop.verify.bundle import Verdicts, read_bundle, write_verdicts
@@ -61,7 +62,7 @@ def pilot(tmp_path):
     return call
 
 
-def judged(path, out, ms=0.5):
+def judged(path, out, ms=0.5, **facts):
     """Answer a bundle: every candidate passes, but for those that a comment says are wrong."""
     bundle = read_bundle(path)
     verdicts = []
@@ -70,7 +71,7 @@ def judged(path, out, ms=0.5):
             wrong = "wrong" in item.candidate.text()
             made = failed(item.candidate.id) if wrong else passed(item.candidate.id, ms, item.tier)
             verdicts.append(replace(made, problem_id=item.problem_id))
-    infos = {key: info(problem) for key, problem in bundle.problems.items()}
+    infos = {key: info(problem, **facts) for key, problem in bundle.problems.items()}
     write_verdicts(out, Verdicts(infos=infos, verdicts=tuple(verdicts)))
     return [item.tier for item in bundle.items]
 
@@ -176,6 +177,26 @@ def test_each_language_has_a_recording_of_its_own(pilot, tmp_path, capsys):
     names = [line.partition(":")[0].rpartition("/")[2] for line in lines]
     assert names == ["calls.jsonl", "calls_gluon.jsonl", "calls_cuda.jsonl"]
     assert all(read_recording(tmp_path / name).calls for name in names)
+    capsys.readouterr()
+
+
+def test_the_audit_of_a_load_is_not_made_again_at_the_next(pilot, tmp_path, capsys):
+    bundle, verdicts = tmp_path / "bundle", tmp_path / "verdicts"
+    arm = ("--only", "main/kernelbench-1-1.triton")
+    assert pilot("step", *arm) == 0
+    assert pilot("bundle", "--out", str(bundle), *arm) == 0
+    assert read_bundle(bundle).audits == {}
+    audit = Audit(key="k")
+    judged(bundle, verdicts, audit=audit)
+    assert pilot("step", "--verdicts", str(verdicts), *arm) == 0
+    assert pilot("prompts", "--batches", "1") == 0
+    answer(tmp_path, KERNEL.format(n="1.0"))
+    assert pilot("collect") == 0
+    assert pilot("step", *arm) == 0
+    assert pilot("bundle", "--out", str(bundle), *arm) == 0
+    found = read_bundle(bundle)
+    assert found.audits == {item.problem_id: audit for item in found.items}
+    assert len(found.items) == 1
     capsys.readouterr()
 
 

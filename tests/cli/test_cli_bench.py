@@ -80,9 +80,9 @@ def table(capsys):
     return record, {row["problem"]: row for row in record["problems"]}
 
 
-def judge(place, *, broken=(), wrong=()):
+def judge(place, *, broken=(), wrong=(), suite="s"):
     """Answer a bundle of the suite: what a judge elsewhere would say."""
-    assert main(["bundle", "s", "--out", "b"]) == 0
+    assert main(["bundle", suite, "--out", "b"]) == 0
     bundle = read_bundle(place / "b")
     names = {p.id: p.name for p in bundle.problems.values()}
     infos, verdicts, errors = {}, [], []

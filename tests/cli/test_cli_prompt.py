@@ -22,6 +22,17 @@ def test_a_run_that_waits_shows_the_prompt_that_waits(tmp_path):
     assert (found.attempt, found.parents, found.template) == (4, (2,), "optimise")
 
 
+def test_of_a_prompt_that_was_withdrawn_and_the_one_in_its_place_the_latter_waits(tmp_path):
+    plan = plan_in(tmp_path)
+    with SqliteStore(plan.folder) as store:
+        scribe = Scribe(store, plan)
+        scribe.setup()
+        scribe.propose(1, Action.DRAFT)
+        for text in ("Build on this kernel.", "That kernel is wrong: mend it."):
+            scribe.wait(1, scribe.send(1, text))
+    assert next_of(plan.folder).prompt == "That kernel is wrong: mend it."
+
+
 def test_a_fresh_run_shows_the_call_for_ideas(tmp_path):
     plan = plan_in(tmp_path)
     with SqliteStore(plan.folder) as store:

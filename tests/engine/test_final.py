@@ -1,5 +1,5 @@
 from hotloop.core.verdict import Status, Tier
-from hotloop.testing.fakes import Costs, small_latency_ms
+from hotloop.testing.fakes import Costs, fake_candidate, small_latency_ms
 
 
 def final_points(bench, result):
@@ -76,3 +76,27 @@ def test_a_fallback_starts_only_within_the_budget(bench):
     result = bench.run(wall_s=100.0)
     assert final_points(bench, result) == [BEST]
     assert not result.passed
+
+
+def test_what_was_refused_leaves_its_place_to_what_the_search_finds_next(bench):
+    """Three refused kernels are faster than all that comes later, and bar none of it."""
+    early = 3
+
+    def behaviour(point, tier):
+        is_early = fake_candidate(point).id in bench.verifier.verified(Tier.FAST)[:early]
+        if tier is Tier.FINAL and is_early:
+            return Status.INCORRECT_NUMERICAL
+        found = small_latency_ms(point, tier)
+        return found if is_early or isinstance(found, Status) else found + 10.0
+
+    bench.verifier.behaviour = behaviour
+    first = bench.run(max_candidates=early)
+    refused = set(bench.verifier.verified(Tier.FINAL))
+    assert len(refused) == 3
+    assert not first.passed
+    again = bench.run(max_candidates=early)
+    assert set(bench.verifier.verified(Tier.FINAL)) == refused, "of one ranking, three at most"
+    assert not again.passed
+    last = bench.run(max_candidates=48)
+    assert last.passed
+    assert last.final.candidate_id not in refused

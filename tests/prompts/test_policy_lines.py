@@ -28,3 +28,16 @@ def test_nothing_is_said_of_convolutions_where_there_are_none():
 
 def test_another_policy_says_its_own():
     assert "no TF32" in precision_line(None, precision="strict")
+
+
+def test_tf32_in_products_does_not_mean_tf32_in_convolutions_that_pytorch_makes_in_full():
+    line = precision_line(False, precision="tf32")
+    assert "TF32 products of float32 values are allowed" in line
+    assert "TF32 is not accurate enough for them" in line
+    assert "TF32 products are not accurate" not in line, "the line would contradict itself"
+
+
+def test_every_policy_is_told_apart():
+    names = ("as_shipped", "strict", "tf32", "bf16", "fp16")
+    assert len({precision_line(None, precision=name) for name in names}) == len(names)
+    assert not any(precision_line(None, precision=n) == f"precision: {n}" for n in names)

@@ -12,6 +12,8 @@ from hotloop.cli.output import Output
 from hotloop.core.audit import Audit, Trial, TrialState
 from hotloop.core.problem import Problem
 from hotloop.plan import find_problem
+from hotloop.problems.precision import describe_precision
+from hotloop.search_options import ProblemOptions
 from hotloop.verify import LocalVerifier, find_device
 
 _STATE_ORDER = (TrialState.ACCEPTED, TrialState.SAME, TrialState.CAUGHT)
@@ -21,6 +23,7 @@ def audit(
     problem: options.Problem,
     device: options.Device = "auto",
     set_: options.Set = None,
+    precision: options.Precision = None,
     data: options.Data = None,
     min_isolation: options.MinIsolation = None,
     json: options.Json = False,
@@ -28,7 +31,12 @@ def audit(
     """Say which fakes the checks of PROBLEM refuse, and whether its speed-ups mean anything."""
     output = Output(as_json=json)
     where = find_device(device)
-    found = find_problem(problem, where, {"settings": options.settings_of(set_), "data": data})
+    wanted: ProblemOptions = {
+        "settings": options.settings_of(set_), "data": data, "precision": precision
+    }  # fmt: skip
+    found = find_problem(problem, where, wanted)
+    if precision is not None:
+        output.say(describe_precision(found))
     output.say("loading the reference and trying fakes")
     verifier = LocalVerifier(where, min_isolation=min_isolation or DEFAULT_ISOLATION)
     try:

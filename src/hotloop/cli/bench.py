@@ -22,7 +22,8 @@ from hotloop.problems import KernelBenchEntry, list_kernelbench, pin_data
 from hotloop.search_options import SearchOptions
 from hotloop.suite.folder import Suite, check_suite
 from hotloop.suite.planning import KERNELBENCH, Job, SuiteExtras, SuitePlan, plan_suite
-from hotloop.suite.runner import SuiteOptions, problems_of, run_suite, standings
+from hotloop.suite.rounds import problems_of
+from hotloop.suite.runner import SuiteOptions, run_suite, standings
 from hotloop.suite.selection import select
 from hotloop.suite.standing import WAITING, Standing, State
 from hotloop.verify.bundle import Verdicts, read_verdicts
@@ -51,7 +52,8 @@ def bench(
     shared_budget: bench_options.SharedBudget = False,
     retry_skipped: bench_options.RetrySkipped = False,
     model: options.Model = None,
-    start: options.Start = None,
+    start: bench_options.Start = None,
+    start_only: bench_options.StartOnly = False,
     language: options.Language = None,
     device: options.Device = "auto",
     judge: options.Judge = None,
@@ -61,6 +63,7 @@ def bench(
     max_tokens: options.MaxTokens = None,
     max_usd: options.MaxUsd = None,
     set_: options.Set = None,
+    precision: options.Precision = None,
     data: options.Data = None,
     strategy: options.Strategy = None,
     sees: options.Sees = None,
@@ -81,12 +84,12 @@ def bench(
         raise ConfigError(f"bench: expected the suite {KERNELBENCH}, got {suite!r}")
     # Every option of a run is passed on under its own name.
     given: SearchOptions = {
-        "model": model, "start": start, "language": language, "device": device, "judge": judge,
-        "budget": budget, "max_candidates": max_candidates, "max_calls": max_calls,
-        "max_tokens": max_tokens, "max_usd": max_usd, "settings": options.settings_of(set_),
-        "data": pin_data(data), "strategy": strategy, "sees": sees, "seed": seed,
-        "parallel": parallel, "examples": examples, "min_isolation": min_isolation,
-        "close": close, "no_wait": no_wait, "verdicts": verdicts,
+        "model": model, "start": start, "start_only": start_only, "language": language,
+        "device": device, "judge": judge, "budget": budget, "max_candidates": max_candidates,
+        "max_calls": max_calls, "max_tokens": max_tokens, "max_usd": max_usd, "seed": seed,
+        "settings": options.settings_of(set_), "precision": precision, "data": pin_data(data),
+        "strategy": strategy, "sees": sees, "examples": examples, "parallel": parallel,
+        "min_isolation": min_isolation, "close": close, "no_wait": no_wait, "verdicts": verdicts,
     }  # fmt: skip
     entries = select(list_kernelbench(given["data"]), levels, problems)
     extra = SuiteExtras(held_out=_held_out(entries, held_out), short_final=not full_final)
@@ -144,7 +147,7 @@ def _shown(
             if line not in set(State):  # the screen has said that, and what it came to
                 screen.say(job.member.name, line)
 
-        shown = replace(chosen, search=shown_search(chosen.search, plan.jobs, screen))
+        shown = replace(chosen, shown=lambda search: shown_search(search, plan.jobs, screen))
         return run_suite(suite, plan, shown, tell=tell, stop=stop)
 
 

@@ -18,7 +18,7 @@ def figures(plan: SuitePlan, rows: Sequence[Standing]) -> dict[str, Any]:
     """Return the figures of a suite, read from its run folders."""
     search = plan.jobs[0].plan
     generator = "builtin" if search.config.model is None else "model"
-    column = Column(generator, "as_shipped", str(search.spec.device))
+    column = Column(generator, plan.record.precision, str(search.spec.device))
     return suite_figures(
         SuiteRun(
             level=row.member.level,

@@ -38,6 +38,20 @@ RetrySkipped = Annotated[
 ProblemBudget = Annotated[
     str | None, typer.Option(help="Wall clock of each problem: 45s, 15m. [default: 15m]")
 ]
+Start = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="KERNEL|SUITE",
+        help="A kernel's file, or a suite's folder: each problem begins from its best verified "
+        "kernel there.",
+    ),
+]
+StartOnly = Annotated[
+    bool,
+    typer.Option(
+        "--start-only", help="Verify the kernels of --start to the end, and search no further."
+    ),
+]
 HeldOut = Annotated[
     str | None,
     typer.Option(help="Problems, named as above: no example crosses between them and the others."),

@@ -33,6 +33,9 @@ def opening(plan: SuitePlan, chosen: SuiteOptions) -> list[str]:
         where = f"judge {search.judge}"
     earlier = " (going on with it)" if (plan.folder / SUITE_FILE).exists() else ""
     lines.append(f"suite: {len(plan.record.problems)} problem(s), {where}")
+    if search.precision is not None:
+        lines.append(f"precision: {plan.record.precision}, by --precision")
+    lines += _starts(plan)
     share_s = search.spec.budget.wall_s
     if chosen.shared_budget and share_s is not None:
         lines.append(
@@ -40,6 +43,19 @@ def opening(plan: SuitePlan, chosen: SuiteOptions) -> list[str]:
             "the most to gain"
         )
     lines.append(f"suite folder: {plan.folder}{earlier}")
+    return lines
+
+
+def _starts(plan: SuitePlan) -> list[str]:
+    """Say what problems begin from; nothing where they do not begin from a suite's kernels."""
+    starts, without = plan.starts, plan.without_start
+    if starts is None:
+        return []
+    lines = [f"start: {len(starts.kernels)} verified kernel(s) of {starts.folder}"]
+    if without:
+        end = "are left out" if plan.jobs[0].plan.start_only else "begin from nothing"
+        listed = ", ".join(name.removeprefix(f"{plan.record.suite}/") for name in without)
+        lines.append(f"without a kernel there: {len(without)} problem(s) {end}: {listed}")
     return lines
 
 

@@ -22,6 +22,14 @@ Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="K=V,...", help="Replace constants of the problem file."),
 ]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        metavar="POLICY",
+        help="as_shipped, strict or tf32: by which kernels and baselines are judged. [default: the "
+        "problem's own; KernelBench: as_shipped]",
+    ),
+]
 MinIsolation = Annotated[
     str | None,
     typer.Option(help="T0, T1 or T2: the cage of candidates; see SECURITY.md. [default: T1]"),

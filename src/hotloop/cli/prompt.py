@@ -21,16 +21,18 @@ from hotloop.cli.wording import printable
 from hotloop.config import DEFAULT_CALLS
 from hotloop.core.attempt import FREE_ACTIONS, Action, Asked, Attempt, Proposal, RunSpec
 from hotloop.core.candidate import Candidate
+from hotloop.core.finals import FINAL_NOTE, refusals, with_refusals
 from hotloop.core.language import LANGUAGES, TRITON
-from hotloop.core.model import CallKey, Prompt, Reply
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Store, Strategy
 from hotloop.core.record import from_json
 from hotloop.core.space import Space
-from hotloop.errors import ConfigError, NotRecorded
+from hotloop.errors import ConfigError
 from hotloop.llm.call_notes import CallNotes
 from hotloop.llm.directory import prompt_text
+from hotloop.llm.nobody import Nobody
 from hotloop.plan import MODEL, find_problem
+from hotloop.problems.precision import describe_precision
 from hotloop.prompts.author import ModelGenerator
 from hotloop.prompts.ideas import NOTE as IDEAS_NOTE
 from hotloop.prompts.prompt_writer import NOTE as ASKED_NOTE
@@ -60,27 +62,6 @@ class NextPrompt:
     parents: tuple[int, ...] = ()
 
 
-class Nobody:
-    """A model that is never asked."""
-
-    name = "nobody"
-    paid = False
-
-    def complete(self, prompt: Prompt, *, key: CallKey, deadline_s: float | None) -> Reply:
-        """Refuse.
-
-        Raises:
-            NotRecorded: always.
-        """
-        raise NotRecorded("`hotloop prompt` asks nobody")
-
-    def cancel(self, key: CallKey) -> None:
-        """Do nothing: there are no calls."""
-
-    def close(self) -> None:
-        """Do nothing: nothing is open."""
-
-
 def prompt(
     subject: Annotated[
         str, typer.Argument(metavar="PROBLEM|RUN", help="A problem, or the folder of a run.")
@@ -93,6 +74,7 @@ def prompt(
     ] = None,
     device: options.Device = "auto",
     set_: options.Set = None,
+    precision: options.Precision = None,
     data: options.Data = None,
     min_isolation: options.MinIsolation = None,
     json: options.Json = False,
@@ -101,7 +83,9 @@ def prompt(
     output = Output(as_json=json)
     folder = Path(subject)
     if folder.is_dir() or (folder / JOURNAL_FILE).exists():
-        given = {"--language": language, "--sees": sees, "--set": set_}
+        given = {
+            "--language": language, "--sees": sees, "--set": set_, "--precision": precision
+        }  # fmt: skip
         wrong = [name for name, value in given.items() if value is not None]
         if wrong:
             raise ConfigError(f"{', '.join(wrong)}: a run has its own; leave it out")
@@ -111,8 +95,12 @@ def prompt(
         _check_choice("--language", language, tuple(LANGUAGES))
         _check_choice("--sees", sees, LEVELS)
         where = find_device(device)
-        wanted: ProblemOptions = {"settings": options.settings_of(set_), "data": data}
+        wanted: ProblemOptions = {
+            "settings": options.settings_of(set_), "data": data, "precision": precision
+        }  # fmt: skip
         problem = find_problem(subject, where, wanted)
+        if precision is not None:
+            output.say(describe_precision(problem))
         output.say("loading the reference; on a GPU its baselines are timed first")
         info = _load(problem, where, min_isolation or api.DEFAULT_ISOLATION)
         found = of_problem(problem, info, language=language or TRITON.name, sees=sees or LEVELS[-1])
@@ -164,7 +152,8 @@ def of_run(reader: RunReader) -> NextPrompt:
             id=called.id, action=called.action, point=called.point, parents=called.parents
         )
     else:
-        proposal = _next_call(_strategy(spec, attempts), reader)
+        seen = with_refusals(attempts, refusals(reader.notes(FINAL_NOTE)))
+        proposal = _next_call(_strategy(spec, seen), reader)
     wants_idea = proposal.action == Action.DRAFT and "idea" in proposal.point
     if wants_idea and not reader.notes(IDEAS_NOTE):
         return _ideas(generator, info, reader.problem().id)
@@ -175,8 +164,9 @@ def _pending(reader: RunReader, attempts: Sequence[Attempt]) -> NextPrompt | Non
     """Return the first prompt that was sent and has no answer, of an attempt that is open."""
     is_open = {a.id: a for a in attempts if a.verdict is None and a.candidate_id is None}
     notes = {int(n["attempt"]): from_json(Asked, n["asked"]) for n in reader.notes(ASKED_NOTE)}
-    calls = [c for c in stored_calls(reader) if c.reply is None]
-    for call in calls:
+    # Of a prompt that was withdrawn and the one in its place, the later one waits.
+    calls = {call.key: call for call in stored_calls(reader) if call.reply is None}
+    for call in calls.values():
         number = call.key.attempt
         if number and number not in is_open:
             continue

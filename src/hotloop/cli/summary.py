@@ -10,6 +10,7 @@ from hotloop.core.verdict import Status
 from hotloop.engine import RunResult, StopReason
 from hotloop.plan import BEST_FOLDER, SearchPlan
 from hotloop.problems import describe_sizes
+from hotloop.problems.precision import describe_precision
 from hotloop.store.sqlite import JOURNAL_FILE
 
 BUILTIN_NOTICE = (
@@ -38,6 +39,8 @@ def opening(plan: SearchPlan, *, is_default_model: bool) -> list[str]:
     if plan.config.model is not None:
         lines.append(_model_line(plan))
     lines.append(f"problem: {plan.problem.name} ({describe_sizes(plan.problem)})")
+    if plan.precision is not None:
+        lines.append(describe_precision(plan.problem))
     if plan.spec.device == "cpu":
         lines.append("device: cpu: kernels are checked and compiled; nothing is timed here")
     earlier = " (going on with an earlier run)" if (plan.folder / JOURNAL_FILE).exists() else ""

@@ -17,6 +17,8 @@ from hotloop.cli.wording import plain
 from hotloop.core.event import Event
 from hotloop.kernel_file import read_candidate
 from hotloop.plan import find_problem
+from hotloop.problems.precision import describe_precision
+from hotloop.search_options import ProblemOptions
 from hotloop.verify import find_device
 
 LOADING = "loading the reference; on a GPU its baselines are timed first"
@@ -39,6 +41,7 @@ def verify(
         typer.Option("--warm", help="Keep the judge for the next such call, five minutes at most."),
     ] = False,
     set_: options.Set = None,
+    precision: options.Precision = None,
     data: options.Data = None,
     min_isolation: options.MinIsolation = None,
     json: options.Json = False,
@@ -52,7 +55,12 @@ def verify(
 
     kernel = read_candidate(candidate)
     where = find_device(device)
-    found = find_problem(problem, where, {"settings": options.settings_of(set_), "data": data})
+    wanted: ProblemOptions = {
+        "settings": options.settings_of(set_), "data": data, "precision": precision
+    }  # fmt: skip
+    found = find_problem(problem, where, wanted)
+    if precision is not None:
+        output.say(describe_precision(found))
     begun = "asking the warm judge; a problem that it has not is loaded first" if warm else LOADING
     output.say(begun)
     verdict = api.verify(

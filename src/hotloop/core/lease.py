@@ -67,6 +67,15 @@ class LeaseBook(Protocol):
     def verdict(self, candidate_id: str, tier: Tier) -> Verdict | None:
         """Return the accepted verdict; None when there is none yet."""
 
+    def set_aside(self, candidate_id: str, tier: Tier, why: str) -> None:
+        """Accept another verdict in place of the one that there is; it stays in the journal.
+
+        Args:
+            candidate_id: what is to be judged once more.
+            tier: how thoroughly.
+            why: what the verdict lacks.
+        """
+
     def failures(self, candidate_id: str, tier: Tier) -> tuple[str, ...]:
         """Return why leases of an evaluation failed, oldest first.
 

@@ -139,6 +139,7 @@ class Desk:
     def _settle(self, call: Call) -> Script | None:
         if isinstance(call.error, Pending):
             self.waiting[call.attempt.id] = call.error.waiting
+            self._warn_once(call.error.notice)
             return None
         if isinstance(call.error, NotRecorded):
             # A recording ends here: nobody can be asked any more, and nothing is wrong.
@@ -156,6 +157,12 @@ class Desk:
             self._session.meter.observe_call(call.seconds, written.spent)
             self.outage.answered()
         return self._take_in(call.attempt, written)
+
+    def _warn_once(self, notice: str) -> None:
+        """Warn of what is found in each session anew."""
+        told = {note["message"] for note in self._session.parts.store.notes("warning")}
+        if notice and notice not in told:
+            self._session.reporter.warning(notice)
 
     def _wait_out(self, call: Call) -> None:
         self._unanswered.append(call.attempt)

@@ -3,7 +3,9 @@
 Only final numbers are results. The best one always gets its final verification, even where the
 reserve for it proved too small: a run that ends without one has found nothing. Others follow while
 the budget allows: the next best when the best failed, and those so close behind that the loop's
-short timing cannot tell them apart; these are left out where the search is closed.
+short timing cannot tell them apart; these are left out where the search is closed. What is reported
+has the full final tier where the run asks for it: a short verdict of an earlier session is not
+enough then.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hotloop.core.attempt import Attempt
+from hotloop.core.finals import FINAL_NOTE, is_enough, refusals
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine.elsewhere import MAX_REFUSALS, is_judged_elsewhere, is_refused
 from hotloop.engine.judging import judge
-from hotloop.engine.result import ranked, stored_finals
+from hotloop.engine.result import best_attempt, ranked, stored_finals
 from hotloop.engine.session import Session
 from hotloop.errors import Pending, TurnGivenUp
 
@@ -36,28 +39,75 @@ def run_final_tier(session: Session) -> Pending | None:
     Raises:
         InfraError: the machine failed twice.
     """
-    store = session.parts.store
-    finals = stored_finals(store)
-    contenders = ranked(store.attempts())[:MAX_FINALS]
-    awaited: dict[str, Pending] = {}
+    finals, awaited = _enough(session), dict[str, Pending]()
+    contenders = _contenders(session)
     for place, attempt in enumerate(contenders):
-        assert attempt.candidate_id is not None, "ranked() leaves out attempts without code"
         if attempt.candidate_id in finals:
             continue
         if not _is_worth(session, attempt, contenders[:place], finals):
             break
-        session.reporter.tell("verifying", attempt=attempt)
-        try:
-            verdict = judge(session, store.candidate(attempt.candidate_id), Tier.FINAL)
-        except Pending as exc:
-            awaited[attempt.candidate_id] = exc
-            continue
-        except TurnGivenUp:
+        if not _verify(session, attempt, finals, awaited):
             break
-        session.reporter.final(attempt, verdict)
-        finals[attempt.candidate_id] = verdict
+    _confirm(session, finals, awaited)
     tries = 1 if any(verdict.passed for verdict in finals.values()) else MAX_REFUSALS
     return _together(list(_without_refused(session, awaited, tries).values()))
+
+
+def _enough(session: Session) -> dict[str, Verdict]:
+    """Return the final verdicts in the journal that this run need not ask for again."""
+    wants_full = not session.spec.has_short_final
+    finals = stored_finals(session.parts.store)
+    return {i: v for i, v in finals.items() if is_enough(v, wants_full=wants_full)}
+
+
+def _contenders(session: Session) -> list[Attempt]:
+    """Return the best of what is not settled.
+
+    What was refused before the last attempt had its fast verdict is: the search has gone on from
+    others, and the ranking is theirs.
+    """
+    store = session.parts.store
+    attempts, notes = store.attempts(), store.notes(FINAL_NOTE)
+    concluded = sum(attempt.verdict is not None for attempt in attempts)
+    settled = refusals(n for n in notes if n.get("concluded", concluded) < concluded)
+    return [a for a in ranked(attempts) if a.candidate_id not in settled][:MAX_FINALS]
+
+
+def _verify(
+    session: Session, attempt: Attempt, finals: dict[str, Verdict], awaited: dict[str, Pending]
+) -> bool:
+    """Verify one at the final tier and keep what came of it; False: the user stopped the run."""
+    assert attempt.candidate_id is not None, "ranked() leaves out attempts without code"
+    session.reporter.tell("verifying", attempt=attempt)
+    try:
+        candidate = session.parts.store.candidate(attempt.candidate_id)
+        verdict = judge(session, candidate, Tier.FINAL)
+    except Pending as exc:
+        awaited[attempt.candidate_id] = exc
+    except TurnGivenUp:
+        return False
+    else:
+        session.reporter.final(attempt, verdict)
+        finals[attempt.candidate_id] = verdict
+    return True
+
+
+def _confirm(session: Session, finals: dict[str, Verdict], awaited: dict[str, Pending]) -> None:
+    """Have no short verdict reported where the full final tier is asked for.
+
+    A kernel with a short verdict from before may be the best still, though it is not among the
+    contenders, or was not worth it as one.
+    """
+    store = session.parts.store
+    while not session.stop.draining:
+        known = stored_finals(store)
+        best = best_attempt(store.attempts(), known)
+        if best is None or best.candidate_id not in known:
+            return
+        if best.candidate_id in finals or best.candidate_id in awaited:
+            return
+        if not _verify(session, best, finals, awaited):
+            return
 
 
 def _without_refused(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum, auto
 
 from hotloop.core.candidate import Candidate
+from hotloop.core.finals import is_enough
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine.elsewhere import not_judged
 from hotloop.engine.evaluation import MISSED, Evaluation
@@ -53,7 +54,8 @@ def await_build(
 def judge(session: Session, candidate: Candidate, tier: Tier, *, may_retry: bool = True) -> Verdict:
     """Return the candidate's verdict, and tell the meter how long it took.
 
-    A verdict that came in before a crash is returned as it is. A candidate that the machine failed
+    A verdict that came in before a crash is returned as it is, unless it is short and the run asks
+    for the full final tier. A candidate that the machine failed
     at too often gets INCONCLUSIVE.
 
     Raises:
@@ -63,7 +65,9 @@ def judge(session: Session, candidate: Candidate, tier: Tier, *, may_retry: bool
     leases = session.parts.store.leases
     known = leases.verdict(candidate.id, tier)
     if known is not None:
-        return known
+        if is_enough(known, wants_full=not session.spec.has_short_final):
+            return known
+        leases.set_aside(candidate.id, tier, "it is short, and the full final tier is asked for")
     last: InfraError | None = None
     while len(failures := leases.failures(candidate.id, tier)) < MAX_TRIES:
         try:

@@ -7,7 +7,7 @@ was not judged itself is never reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from hotloop.core import kill_points
@@ -24,10 +24,18 @@ from hotloop.errors import StoreError
 class Outcomes:
     """Concludes attempts and remembers the best."""
 
-    def __init__(self, session: Session, strategy: Strategy, earlier: Iterable[Attempt]) -> None:
-        """Take over the attempts of earlier sessions."""
+    def __init__(
+        self,
+        session: Session,
+        strategy: Strategy,
+        earlier: Iterable[Attempt],
+        *,
+        refused: Mapping[str, Verdict],
+    ) -> None:
+        """Take over the attempts of earlier sessions, and what the final tier refused of them."""
         self._session = session
         self._strategy = strategy
+        self._refused = refused
         self._best: float | None = None
         self._forms: dict[str, str] = {}
         """Normal forms by candidate id."""
@@ -38,7 +46,12 @@ class Outcomes:
             self._learn_again(attempt)
 
     def known(self, candidate: Candidate) -> Verdict | None:
-        """Return the verdict of a program that was verified before; None when it was not."""
+        """Return the verdict of a program that was verified before; None when it was not.
+
+        What the final tier refused is refused when it is written again.
+        """
+        if candidate.id in self._refused:
+            return self._refused[candidate.id]
         found = self._session.parts.store.leases.verdict(candidate.id, Tier.FAST)
         return found or self._judged.get(self._form(candidate))
 

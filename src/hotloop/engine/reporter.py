@@ -11,6 +11,7 @@ from hotloop.core import kill_points
 from hotloop.core.attempt import Attempt, Budget
 from hotloop.core.candidate import Candidate
 from hotloop.core.event import Event, Listener
+from hotloop.core.finals import FINAL_NOTE
 from hotloop.core.problem import ProblemInfo
 from hotloop.core.protocols import Store
 from hotloop.core.record import to_json
@@ -59,9 +60,10 @@ class Reporter:
             "attempt_id": attempt.id,
             "candidate_id": attempt.candidate_id,
             "verdict": to_json(verdict),
+            "concluded": sum(a.verdict is not None for a in self._store.attempts()),
         }
         kill_points.reach("before-final")
-        self._store.note("final", note)
+        self._store.note(FINAL_NOTE, note)
         kill_points.reach("after-final")
         self.tell("final", verdict=verdict, attempt=attempt)
 

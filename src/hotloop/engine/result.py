@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hotloop.core.attempt import Attempt, Budget, RunSpec
+from hotloop.core.finals import FINAL_NOTE, is_enough
 from hotloop.core.protocols import Store
 from hotloop.core.record import from_json
 from hotloop.core.verdict import Verdict
@@ -92,7 +93,7 @@ def stored_finals(store: Store) -> dict[str, Verdict]:
     """Return the final verdicts in the journal by candidate id."""
     return {
         str(note["candidate_id"]): from_json(Verdict, note["verdict"])
-        for note in store.notes("final")
+        for note in store.notes(FINAL_NOTE)
     }
 
 
@@ -147,7 +148,8 @@ def stored_result(store: Store, spec: RunSpec, *, closes: bool = False) -> RunRe
 
     That is so when its last session ended because the strategy was exhausted or because a limit
     was reached that the budget asked for now does not raise; and when it was closed, as long as
-    closing it is asked for (`closes`).
+    closing it is asked for (`closes`). A short final verdict is none where the full one is asked
+    for now.
     """
     stops = store.notes("stopped")
     if not stops:
@@ -163,7 +165,13 @@ def stored_result(store: Store, spec: RunSpec, *, closes: bool = False) -> RunRe
         StopReason.TOKENS: _within(spec.budget.max_tokens, former.max_tokens),
         StopReason.USD: _within(spec.budget.max_usd, former.max_usd),
     }
-    return collect(store, reason, stops[-1]["message"]) if over.get(reason, False) else None
+    if not over.get(reason, False):
+        return None
+    result = collect(store, reason, stops[-1]["message"])
+    is_settled = result.final is None or is_enough(
+        result.final, wants_full=not spec.has_short_final
+    )
+    return result if is_settled else None
 
 
 def _within(asked: float | None, former: float | None) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hotloop.core.finals import FINAL_NOTE, refusals, with_refusals
 from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine.calls import Call, Calls
 from hotloop.engine.desk import Desk
@@ -43,10 +44,12 @@ def fast_tier(session: Session, lanes: Lanes, calls: Calls) -> Iterator[Ending]:
         ProviderError: no model call can be made at all.
     """
     parts = session.parts
-    earlier = parts.store.attempts()
+    # What the final tier refused in an earlier session has failed for all that comes now.
+    refused = refusals(parts.store.notes(FINAL_NOTE))
+    earlier = with_refusals(parts.store.attempts(), refused)
     strategy = parts.strategy(parts.generator.space(session.info), session.spec.seed)
     strategy.restore(earlier)
-    outcomes = Outcomes(session, strategy, earlier)
+    outcomes = Outcomes(session, strategy, earlier, refused=refused)
     desk = Desk(session, calls, outcomes, earlier=earlier)
     pipeline = Pipeline(session, strategy, lanes, desk=desk, outcomes=outcomes)
     pipeline.restore(earlier)

@@ -35,7 +35,7 @@ class CallNotes:
         for note in store.notes(INTENT):
             call = _call(note)
             self._open[call] += 1
-            self._prompts[call] = from_json(Prompt, note["prompt"])
+            self._keep(call, from_json(Prompt, note["prompt"]))
         for note in store.notes(FAILED):
             self._open[_call(note)] -= 1
             self._errors[_call(note)] = RecordedError(kind=note["kind"], message=note["message"])
@@ -61,7 +61,7 @@ class CallNotes:
             kill_points.reach("before-intent")
             self._store.note(INTENT, {**_fields(key, prompt.id), "prompt": to_json(prompt)})
             self._open[key, prompt.id] += 1
-            self._prompts[key, prompt.id] = prompt
+            self._keep((key, prompt.id), prompt)
             kill_points.reach("after-intent")
 
     def respond(self, key: CallKey, prompt_id: str, reply: Reply) -> None:
@@ -80,6 +80,10 @@ class CallNotes:
             self._store.note(FAILED, {**_fields(key, prompt_id), **to_json(found)})
             self._open[key, prompt_id] -= 1
             self._errors[key, prompt_id] = found
+
+    def _keep(self, call: _Call, prompt: Prompt) -> None:
+        self._prompts.pop(call, None)  # what was sent last stands last, also when it is sent again
+        self._prompts[call] = prompt
 
     def recorded(self) -> list[RecordedCall]:
         """Return the settled calls, as a recording holds them; one for each key.

@@ -2,7 +2,8 @@
 
 `ID.prompt.md` is answered by `ID.reply.md`, written under another name and renamed. The id names
 the call and the prompt's content, so that a reply to anything else is never taken for this one's,
-and a reply that is already there counts when the same run goes on.
+and a reply that is already there counts when the same run goes on. A prompt that is outdated before
+anybody has answered it becomes `ID.withdrawn.md`; the one in its place has an id of its own.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from hotloop.llm.thinking import split_thinking
 
 POLL_S = 0.2
 MAX_REPLY_BYTES = 4_000_000
+_PROMPT, _REPLY, _WITHDRAWN = ".prompt.md", ".reply.md", ".withdrawn.md"
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW
 """Whoever answers may be confined to the folder: a link in it leads to files that they cannot read,
 and a reply is shown to the model again."""
@@ -40,6 +42,9 @@ _GUIDE = """\
 For each `ID.prompt.md` write the answer to a file of another name in this folder, then rename it
 to `ID.reply.md` (so that nobody reads half an answer). Put the code into one fenced block. Who
 answers may say so in one line of `model.txt`.
+
+`ID.withdrawn.md` was a prompt and is outdated: its first line names the prompt to be answered
+instead, and a reply to it is not read.
 """
 
 
@@ -97,17 +102,19 @@ class DirectoryModel:
             ReplyTooLong: it is larger than the cap.
         """
         started = time.monotonic()
-        call_id = f"{key.text}-{prompt.id[:8]}"
-        reply_path = self._folder / f"{call_id}.reply.md"
+        call_id = _call_id(key, prompt)
+        reply_path = self._path(call_id, _REPLY)
         text = self._read(reply_path)
         if text is None:
-            prompt_path = self._folder / f"{call_id}.prompt.md"
+            prompt_path = self._path(call_id, _PROMPT)
             self._write_prompt(prompt_path, prompt)
+            self._path(call_id, _WITHDRAWN).unlink(missing_ok=True)  # it is asked again
             if not self._wait:
                 raise Pending(
                     f"{self.name}: {prompt_path.name} awaits {reply_path.name}; answer it and "
                     "give the same command again",
                     waiting=(str(prompt_path),),
+                    notice=self._told_late(key),
                 )
             with self._under_way.call(key) as token:
                 text = self._await(reply_path, Deadline(deadline_s), token)
@@ -120,6 +127,32 @@ class DirectoryModel:
             seconds=time.monotonic() - started,
             raw={"file": reply_path.name},
         )
+
+    def withdraw(self, prompt: Prompt, key: CallKey, successor: Prompt) -> bool:
+        """Take a prompt back that nobody has answered: it is renamed, and says what replaces it.
+
+        A reply to it that comes later is not read, and the notice of `Pending` says so.
+
+        Returns:
+            False where a reply is there, or is just being written: the prompt stays.
+
+        Raises:
+            EndpointDown: the folder has vanished or cannot be used any more.
+        """
+        old, new = _call_id(key, prompt), _call_id(key, successor)
+        reply_path, prompt_path = self._path(old, _REPLY), self._path(old, _PROMPT)
+        withdrawn_path = self._path(old, _WITHDRAWN)
+        if os.path.lexists(reply_path):
+            return False
+        line = f"<!-- withdrawn: answer {new}{_PROMPT} instead; a reply to this is not read -->"
+        self._write(withdrawn_path, f"{line}\n\n{prompt_text(prompt)}")
+        prompt_path.unlink(missing_ok=True)
+        if not os.path.lexists(reply_path):
+            return True
+        # It was answered at this very moment.
+        self._write(prompt_path, prompt_text(prompt))
+        withdrawn_path.unlink(missing_ok=True)
+        return False
 
     def _await(self, path: Path, deadline: Deadline, token: Token) -> str:
         while (text := self._read(path)) is None:
@@ -158,11 +191,27 @@ class DirectoryModel:
         # An empty file is one that somebody has just created and not written yet.
         return text if text.strip() else None
 
+    def _told_late(self, key: CallKey) -> str:
+        """Return a line on replies that came after their prompt was withdrawn, if some did."""
+        withdrawn = sorted(self._folder.glob(f"{key.text}-????????{_WITHDRAWN}"))
+        replies = [path.name.removesuffix(_WITHDRAWN) + _REPLY for path in withdrawn]
+        late = [name for name in replies if os.path.lexists(self._folder / name)]
+        if not late:
+            return ""
+        return (
+            f"{self.name}: {', '.join(late)} is not read: its prompt was withdrawn before it came"
+        )
+
+    def _path(self, call_id: str, suffix: str) -> Path:
+        return self._folder / f"{call_id}{suffix}"
+
     def _write_prompt(self, path: Path, prompt: Prompt) -> None:
-        if path.exists():
-            return
+        if not path.exists():
+            self._write(path, prompt_text(prompt))
+
+    def _write(self, path: Path, text: str) -> None:
         try:
-            write_whole(path, prompt_text(prompt))
+            write_whole(path, text)
         except OSError as exc:
             if not self._folder.is_dir():
                 raise self._vanished() from None
@@ -183,6 +232,10 @@ class DirectoryModel:
         return EndpointDown(
             f"{self.name}: the folder is gone; bring it back and give the same command again"
         )
+
+
+def _call_id(key: CallKey, prompt: Prompt) -> str:
+    return f"{key.text}-{prompt.id[:8]}"
 
 
 def prompt_text(prompt: Prompt) -> str:

@@ -55,6 +55,17 @@ def read_policy(tree: ast.Module, name: str) -> Policy:
     return Policy(**chosen)
 
 
+def stated_precision(tree: ast.Module, name: str) -> str | None:
+    """Return the precision that the file's policy names; None where it names none.
+
+    Raises:
+        ConfigError: `policy` is no literal dict.
+    """
+    _, stated = _literal(tree, "policy", dict, name)
+    found = (stated or {}).get("precision")
+    return None if found is None else str(found)
+
+
 def read_workloads(tree: ast.Module, name: str) -> tuple[Workload, ...]:
     """Return the file's workloads, the nominal one first.
 

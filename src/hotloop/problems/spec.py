@@ -12,6 +12,7 @@ from hotloop.problems import kernelbench, native
 from hotloop.problems.attention import attention_problem, attention_sizes
 from hotloop.problems.classify import FileKind, classify, parse_python, read_text
 from hotloop.problems.constants import Constant, fold_constants
+from hotloop.problems.precision import with_precision
 from hotloop.problems.prompt import prompt_problem
 from hotloop.problems.settings import check_settings
 
@@ -24,6 +25,7 @@ def load_problem_spec(
     device: str,
     data: str | Path | None = None,
     settings: Mapping[str, Constant] | None = None,
+    precision: str | None = None,
 ) -> Problem:
     """Return the problem at a path, or the one called `kernelbench/LEVEL/ID`.
 
@@ -34,18 +36,29 @@ def load_problem_spec(
         device: `cuda` or `cpu`: where it will be judged; sizes that are left open depend on it.
         data: The KernelBench data set, for a name.
         settings: Values of `--set` (`parse_settings`).
+        precision: As `--precision` takes it; None: the problem's own.
 
     Raises:
-        ConfigError: the file is missing, states no problem, or a setting does not fit it.
+        ConfigError: the file is missing, states no problem, a setting does not fit it, or there is
+            no such precision.
     """
     if device not in _DEVICES:
         raise ConfigError(f"expected the device cuda or cpu, got {device!r}")
-    chosen = dict(settings or {})
+    return with_precision(_load(path_or_name, device, data, dict(settings or {})), precision)
+
+
+def _load(
+    path_or_name: str | Path,
+    device: str,
+    data: str | Path | None,
+    chosen: Mapping[str, Constant],
+) -> Problem:
+    """Return the problem with its settings, by the file's own policy."""
     text = str(path_or_name)
     if kernelbench.is_kernelbench_name(text):
         problem = kernelbench.load_kernelbench(text, data).problem()
         check_settings(chosen, parse_python(problem.source, text))
-        return replace(problem, settings=chosen)
+        return replace(problem, settings=dict(chosen))
     path = Path(path_or_name)
     if not path.is_file():
         raise ConfigError(

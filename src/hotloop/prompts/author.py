@@ -7,6 +7,7 @@ next the strategy's, and what a prompt says that of `prompt_writer`.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 from hotloop.core import kill_points
@@ -14,7 +15,7 @@ from hotloop.core.attempt import FREE_ACTIONS, Action, Proposal, Written
 from hotloop.core.candidate import Candidate
 from hotloop.core.hopper import why_no_gluon
 from hotloop.core.language import GLUON
-from hotloop.core.model import CallJournal, Finish, Model, Prompt, Reply
+from hotloop.core.model import CallJournal, CallKey, Finish, Model, Prompt, Reply
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Store
 from hotloop.core.space import Space
@@ -36,6 +37,9 @@ REPLY_LINES, REPLY_CHARS = 240, 12_000
 """What a verdict keeps of a reply without a kernel; the journal has all of it."""
 TWICE = "the call was sent twice: the first sending may have been paid too"
 
+Withdraw = Callable[[Prompt, CallKey, Prompt], bool]
+"""Takes a prompt back that nobody has answered, for another in its place; False: it stays."""
+
 
 class ModelGenerator:
     """Asks a model for candidates. Safe to use from several threads, one for each proposal."""
@@ -54,6 +58,7 @@ class ModelGenerator:
         start: Candidate | None = None,
         n_ideas: int = render.IDEAS,
         is_outside: bool = False,
+        withdraw: Withdraw | None = None,
         examples: Examples | None = None,
     ) -> None:
         """Take over what earlier sessions of the run have asked.
@@ -68,6 +73,8 @@ class ModelGenerator:
             start: the kernel that the user began with.
             n_ideas: how many ideas the call for ideas asks for.
             is_outside: whether the answers come from outside (a folder).
+            withdraw: takes back a prompt that nobody has answered; None where a call that was sent
+                cannot be taken back, as it may have been paid.
             examples: where verified kernels of other problems come from; None: none are shown.
 
         Raises:
@@ -78,6 +85,7 @@ class ModelGenerator:
             raise ValueError(f"expected sees to be one of {', '.join(levels)}, got {sees!r}")
         self.is_outside = is_outside
         self._model = model
+        self._withdraw = withdraw
         self._store = store
         self._language = language
         self._start = start
@@ -167,7 +175,10 @@ class ModelGenerator:
         if taken.was_cut or self._is_cut(proposal):
             return _without_code(CALL_FAILED, CUT)
         kill_points.reach("before-prompt")
-        rendered = sent or self._prompts.write(info, proposal, taken.idea)
+        if sent is not None:
+            rendered = self._renewed(info, proposal, sent)
+        else:
+            rendered = self._prompts.write(info, proposal, taken.idea)
         answer = self._caller.call(
             rendered.prompt, self._prompts.key(proposal.id), until.remaining_s()
         )
@@ -179,6 +190,27 @@ class ModelGenerator:
             notes=(*notes, *written.notes),
             spent=answer.spent,
         )
+
+    def _renewed(
+        self, info: ProblemInfo, proposal: Proposal, sent: RenderedPrompt
+    ) -> RenderedPrompt:
+        """Return what was sent, or what takes its place where it waits in vain.
+
+        That is where nobody has answered it, and the final tier has refused since what it shows as
+        correct. An answer that is there counts, whatever it answers.
+        """
+        fresh = self._prompts.outdated(info, proposal) if self._withdraw is not None else None
+        if fresh is None or self._withdraw is None:
+            return sent
+        if not self._withdraw(sent.prompt, self._prompts.key(proposal.id), fresh.prompt):
+            return sent
+        self._prompts.note(proposal, fresh)
+        message = (
+            f"attempt {proposal.id}: the final tier has refused a kernel that its prompt showed as "
+            "correct; nobody had answered it, another prompt takes its place"
+        )
+        self._store.note("warning", {"message": message})
+        return fresh
 
     def _take_idea(self, info: ProblemInfo, proposal: Proposal, until: Until) -> Taken:
         return self._ideas.take(

@@ -18,6 +18,7 @@ PROFILES = {
     "negative": "inputs that are all negative, so that no maximum is 0 or more",
     "large": "inputs of large magnitude",
     "far": "inputs of about 1e5, beyond what float16 holds",
+    "biased": "the biases of products and convolutions near 256",
     "integers": "inputs that are small whole numbers",
     "needles": "inputs where a few far keys carry the result",
     "parameters": "the problem's own inputs with other values in parameters that start as 0 or 1",

@@ -8,14 +8,17 @@ the kernel of the first parent, or of the nearest attempt before it that has one
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hotloop.core.attempt import Action, Asked, Attempt, Proposal
 from hotloop.core.candidate import Candidate
+from hotloop.core.finals import FINAL_NOTE, refusals, with_refusals
 from hotloop.core.model import CallJournal, CallKey, Message, Prompt, Role
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Store
 from hotloop.core.record import from_json, to_json
+from hotloop.core.verdict import Verdict
 from hotloop.prompts import render
 from hotloop.prompts.analysis import analyse
 from hotloop.prompts.example import Example, Examples
@@ -26,7 +29,9 @@ from hotloop.prompts.render import NO_MEMORY, Context, Sees
 from hotloop.prompts.task import Task
 
 NOTE = "asked"
-"""Kind of the note that says what an attempt was asked: {"attempt": id, "asked": Asked}."""
+"""Kind of the note that says what an attempt was asked: `attempt`, `asked` (an Asked), and
+`refused`, the candidates that the final tier had refused by then; the last one of an attempt counts
+for the prompt whose id it names."""
 DIFF_LINES = 250
 """A kernel longer than this may be changed by a diff. Shorter ones are written out whole: that
 costs little, and a diff can fail to fit."""
@@ -65,7 +70,10 @@ class PromptWriter:
         self._journal = journal
         self._store = store
         self._wording = wording
-        self._asked = {int(n["attempt"]): from_json(Asked, n["asked"]) for n in store.notes(NOTE)}
+        notes = {int(note["attempt"]): note for note in store.notes(NOTE)}
+        self._asked = {i: from_json(Asked, note["asked"]) for i, note in notes.items()}
+        self._known = {i: frozenset(note.get("refused", ())) for i, note in notes.items()}
+        """Refused candidates that the prompt of an attempt reckons with."""
         self._mutex = threading.RLock()
 
     def key(self, attempt: int) -> CallKey:
@@ -88,13 +96,53 @@ class PromptWriter:
         """Render a prompt and write down what it asks, before any other prompt is rendered."""
         with self._mutex:
             rendered = self.peek(info, proposal, idea)
-            self._store.note(NOTE, {"attempt": proposal.id, "asked": to_json(rendered.asked)})
-            self._asked[proposal.id] = rendered.asked
+            self.note(proposal, rendered)
         return rendered
+
+    def note(self, proposal: Proposal, rendered: RenderedPrompt) -> None:
+        """Write down what a prompt asks, which was rendered as the journal stands."""
+        with self._mutex:
+            known = frozenset(self._refused())
+            note = {"attempt": proposal.id, "asked": to_json(rendered.asked)}
+            self._store.note(NOTE, note | {"refused": sorted(known)} if known else note)
+            self._asked[proposal.id] = rendered.asked
+            self._known[proposal.id] = known
+
+    def outdated(self, info: ProblemInfo, proposal: Proposal) -> RenderedPrompt | None:
+        """Return the prompt that is to take the place of one that was sent; None: it is right.
+
+        It is wrong once the final tier has refused a kernel that it builds on or is measured by.
+        What was concluded meanwhile does not make it wrong, nor is one replaced that the journal
+        has a reply to.
+        """
+        sent = self.sent(proposal)
+        if sent is None or self._journal.state(self.key(proposal.id), sent.prompt.id).reply:
+            return None
+        refused = self._refused()
+        with self._mutex:
+            asked = self._asked.get(proposal.id)
+            is_noted = asked is not None and asked.prompt_id == sent.prompt.id
+            known = self._known.get(proposal.id, frozenset()) if is_noted else frozenset()
+        if refused.keys() <= known:
+            return None
+        before = {i: verdict for i, verdict in refused.items() if i in known}
+        idea = None if asked is None else asked.idea
+        was, fresh = (self._render(info, proposal, idea, r) for r in (before, refused))
+        return fresh if fresh.prompt != was.prompt else None
 
     def peek(self, info: ProblemInfo, proposal: Proposal, idea: str | None) -> RenderedPrompt:
         """Render a proposal's prompt as the journal stands; write nothing down."""
-        recall = self._recall()
+        return self._render(info, proposal, idea, self._refused())
+
+    def _render(
+        self,
+        info: ProblemInfo,
+        proposal: Proposal,
+        idea: str | None,
+        refused: Mapping[str, Verdict],
+    ) -> RenderedPrompt:
+        """Render a prompt; what was asked under its own attempt before does not count."""
+        recall = self._recall(refused, but=proposal.id)
         parent = proposal.parents[0] if proposal.parents else None
         if idea is None and parent is not None and self._wording.sees is not Sees.NOTHING:
             idea = recall.idea(parent)
@@ -111,7 +159,7 @@ class PromptWriter:
         sent = self._journal.prompt(self.key(IDEAS_ATTEMPT))
         if sent is not None:
             return sent
-        memory = self._shown_memory(self._recall(), info)
+        memory = self._shown_memory(self._recall(self._refused()), info)
         count = self._wording.n_ideas
         return _message(render.ideas_prompt(self._task(info), count=count, memory=memory).text)
 
@@ -119,7 +167,7 @@ class PromptWriter:
         """Return the candidate that a proposal's prompt is about; None where it shows none."""
         if self._wording.sees is Sees.NOTHING or not proposal.parents:
             return None
-        subject = self._recall().subject(proposal.parents[0])
+        subject = self._recall(self._refused()).subject(proposal.parents[0])
         return None if subject is None else self._store.candidate(str(subject.candidate_id))
 
     def _prompt(
@@ -132,7 +180,7 @@ class PromptWriter:
         """
         sees = self._wording.sees
         if sees is Sees.NOTHING:
-            example = self._example(task.info)
+            example = self._example(task.info, but=proposal.id)
             return render.first_prompt(task, idea=idea, example=example), example
         parent = proposal.parents[0] if proposal.parents else None
         lapse = recall.lapse(parent) if parent is not None else None
@@ -140,7 +188,7 @@ class PromptWriter:
         if subject is None:
             lapse = lapse if sees >= Sees.EXECUTION else None
             memory = self._shown_memory(recall, task.info)
-            example = self._example(task.info)
+            example = self._example(task.info, but=proposal.id)
             return (
                 render.first_prompt(task, idea=idea, memory=memory, lapse=lapse, example=example),
                 example,
@@ -150,7 +198,7 @@ class PromptWriter:
         if sees is Sees.CODE:  # which template it is would tell the verdict
             return render.repair_prompt(task, context), None
         if proposal.action == Action.REGENERATE:
-            example = self._example(task.info)
+            example = self._example(task.info, but=proposal.id)
             return render.regenerate_prompt(task, replace(context, example=example)), example
         passed = context.judged.verdict.passed
         return (render.optimise_prompt if passed else render.repair_prompt)(task, context), None
@@ -171,22 +219,25 @@ class PromptWriter:
             mends=recall.mends(subject.id),
         )
 
-    def _example(self, info: ProblemInfo) -> Example | None:
-        """Return an example that no earlier prompt of the run had."""
+    def _example(self, info: ProblemInfo, *, but: int) -> Example | None:
+        """Return an example that no prompt of the run had, the attempt's own left out."""
         if self._wording.examples is None:
             return None
         with self._mutex:
-            shown = frozenset(a.example for a in self._asked.values() if a.example is not None)
-        return self._wording.examples.find(info, shown)
+            shown = [asked.example for i, asked in self._asked.items() if i != but]
+        return self._wording.examples.find(info, frozenset(mark for mark in shown if mark))
 
     def _shown_memory(self, recall: Recall, info: ProblemInfo) -> Memory:
         return recall.memory(None, info) if self._wording.sees >= Sees.MEMORY else NO_MEMORY
 
-    def _recall(self) -> Recall:
+    def _refused(self) -> dict[str, Verdict]:
+        return refusals(self._store.notes(FINAL_NOTE))
+
+    def _recall(self, refused: Mapping[str, Verdict], *, but: int | None = None) -> Recall:
         with self._mutex:
-            asked = dict(self._asked)
-        wording = self._wording
-        return Recall(self._store.attempts(), asked, wording.problem, wording.language)
+            asked = {i: found for i, found in self._asked.items() if i != but}
+        attempts = with_refusals(self._store.attempts(), refused)
+        return Recall(attempts, asked, self._wording.problem, self._wording.language)
 
     def _task(self, info: ProblemInfo) -> Task:
         return Task(problem=self._wording.problem, info=info, language=self._wording.language)

@@ -27,8 +27,10 @@ MAX_TENSORS = 24
 PRECISIONS: Mapping[str, str] = {
     "as_shipped": "as eager PyTorch runs it by default: float32 matrix products are full float32 "
     "(no TF32)",
-    "strict": "full precision everywhere: no TF32, no 16-bit product of float32 values",
-    "tf32": "TF32 products of float32 values are allowed",
+    "strict": "full precision everywhere, in convolutions too: no TF32, no 16-bit product of "
+    "float32 values; split operands (3xTF32) count where their error is that of float32",
+    "tf32": "TF32 products of float32 values are allowed; PyTorch's own matrix products and "
+    "convolutions may use it here too, and all other arithmetic is float32",
     "bf16": "products may be made in bfloat16, accumulated in float32",
     "fp16": "products may be made in float16, accumulated in float32",
 }
@@ -39,6 +41,12 @@ EAGER_TF32: Mapping[bool | None, str] = {
     "not accurate enough",
 }
 """By `ProblemInfo.eager_tf32`."""
+TF32_CONVOLUTIONS: Mapping[bool | None, str] = {
+    **EAGER_TF32,
+    False: "; its float32 convolutions are full float32 at these sizes nevertheless, and TF32 is "
+    "not accurate enough for them",
+}
+"""The same where TF32 products are allowed."""
 LIBRARY_CALLS: Mapping[str, str] = {
     "none": "no library call may do the work: no matmul, linear, conv, softmax, layer_norm, "
     "scaled_dot_product_attention, flex_attention",
@@ -125,8 +133,11 @@ def captured_names(info: ProblemInfo) -> list[str]:
 def policy_lines(policy: Policy, info: ProblemInfo) -> list[str]:
     """Return what a candidate may do, a line each."""
     precision = PRECISIONS.get(policy.precision, policy.precision)
+    convolutions = (TF32_CONVOLUTIONS if policy.precision == "tf32" else EAGER_TF32)[
+        info.eager_tf32
+    ]
     return [
-        f"precision: {precision}{EAGER_TF32[info.eager_tf32]}",
+        f"precision: {precision}{convolutions}",
         f"library calls: {LIBRARY_CALLS.get(policy.library_calls, policy.library_calls)}",
         f"sizes: {SHAPE_SCOPES.get(policy.shape_scope, policy.shape_scope)}",
     ]

@@ -200,7 +200,8 @@ def _read(folder: Path, stamp: Stamp) -> _Shelved | None:
 
 def _best(reader: RunReader) -> Verdict | None:
     """Return the fastest passed verdict of the highest tier; a refusal there counts."""
-    finals = [from_json(Verdict, note["verdict"]) for note in reader.notes("final")]
+    noted = [from_json(Verdict, note["verdict"]) for note in reader.notes("final")]
+    finals = {verdict.candidate_id: verdict for verdict in noted}.values()  # the last one counts
     refused = {verdict.candidate_id for verdict in finals if not verdict.passed}
     passed = [verdict for verdict in finals if verdict.passed]
     if not passed:

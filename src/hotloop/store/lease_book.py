@@ -31,7 +31,7 @@ class SqliteLeases:
         kill_points.reach("before-lease")
         now_s = time.time()
         with self._transaction() as connection:
-            for epoch in leases.open_epochs(connection, candidate_id, tier):
+            for epoch in leases.epochs(connection, candidate_id, tier):
                 _append(connection, "ended", _ended(epoch, leases.LEFT_OPEN, is_failure=True))
             payload = leases.new_lease(connection, candidate_id, tier, judge, now_s + ttl_s)
             _append(connection, "leased", payload)
@@ -61,6 +61,12 @@ class SqliteLeases:
         """Return the accepted verdict. See `core.lease.LeaseBook`."""
         with self._reading() as connection:
             return leases.read_verdict(connection, candidate_id, tier)
+
+    def set_aside(self, candidate_id: str, tier: Tier, why: str) -> None:
+        """Accept another verdict than the one there is. See `core.lease.LeaseBook`."""
+        with self._transaction() as connection:
+            for epoch in leases.epochs(connection, candidate_id, tier, state=leases.JUDGED):
+                _append(connection, "ended", _ended(epoch, why, is_failure=False))
 
     def failures(self, candidate_id: str, tier: Tier) -> tuple[str, ...]:
         """Return why leases failed. See `core.lease.LeaseBook`."""

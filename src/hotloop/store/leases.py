@@ -1,7 +1,8 @@
 """Leases in the journal: their events, and the table that is derived from them.
 
     leased   a candidate goes to a judge        renewed      the judge still answers
-    ended    there will be no result            judged       the accepted result
+    ended    there will be no result, or it     judged       the accepted result
+             is set aside for another one
     judged_late   a result of a lease that was over: kept, not scored
 
 Everything here works on a connection that its caller owns, inside its caller's transaction. That
@@ -86,11 +87,13 @@ def lease_of(payload: Mapping[str, Any]) -> Lease:
     )
 
 
-def open_epochs(connection: sqlite3.Connection, candidate_id: str, tier: Tier) -> list[int]:
-    """Return the leases of an evaluation that nothing has ended."""
+def epochs(
+    connection: sqlite3.Connection, candidate_id: str, tier: Tier, *, state: str = OPEN
+) -> list[int]:
+    """Return the leases of an evaluation in a state, by default those that nothing has ended."""
     rows = connection.execute(
-        "SELECT epoch FROM leases WHERE candidate_id = ? AND tier = ? AND state = 'open'",
-        (candidate_id, tier.value),
+        "SELECT epoch FROM leases WHERE candidate_id = ? AND tier = ? AND state = ?",
+        (candidate_id, tier.value, state),
     )
     return [epoch for (epoch,) in rows]
 

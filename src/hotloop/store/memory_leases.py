@@ -85,6 +85,13 @@ class MemoryLeases:
             return found[0]
         return self._earlier(candidate_id) if tier is Tier.FAST else None
 
+    def set_aside(self, candidate_id: str, tier: Tier, why: str) -> None:
+        """Accept another verdict than the one there is. See `core.lease.LeaseBook`."""
+        with self._mutex:
+            for entry in self._of(candidate_id, tier):
+                if entry.state == JUDGED:
+                    entry.state = ENDED
+
     def failures(self, candidate_id: str, tier: Tier) -> tuple[str, ...]:
         """Return why leases failed. See `core.lease.LeaseBook`."""
         with self._mutex:

@@ -28,6 +28,8 @@ from hotloop.verify.seat_use import SeatUse
 SUITE_FILE = "suite.json"
 RUNS_FOLDER = "runs"
 SCHEMA_VERSION = 1
+PRECISION, DEFAULT_PRECISION = "precision", "as_shipped"
+"""The option that names a suite's precision policy, and what holds where it is not there."""
 _TEMPORARY = SUITE_FILE + ".tmp"
 
 
@@ -90,6 +92,11 @@ class SuiteRecord:
     """By the problem's name; written before the time is spent."""
     use: Mapping[str, SeatUse] = field(default_factory=dict)
     """What each GPU did, over all sessions, by its name; `cpu` where there is none."""
+
+    @property
+    def precision(self) -> str:
+        """The precision policy of all its problems."""
+        return str(self.options.get(PRECISION, DEFAULT_PRECISION))
 
 
 class Suite:
@@ -253,7 +260,8 @@ def _compare(stored: SuiteRecord, asked: SuiteRecord, folder: Path) -> None:
     if stored.suite != asked.suite:
         raise ForeignRun(f"{folder} holds the suite {stored.suite!r}, not {asked.suite!r}; {cure}")
     for name in sorted({*stored.options, *asked.options}):
-        was, now = stored.options.get(name), asked.options.get(name)
+        absent = DEFAULT_PRECISION if name == PRECISION else None
+        was, now = stored.options.get(name, absent), asked.options.get(name, absent)
         if to_json(was) != to_json(now):
             raise ForeignRun(f"{folder} was started with {name} {was!r}, now it is {now!r}; {cure}")
     if stored.problems == asked.problems:

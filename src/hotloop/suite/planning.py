@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,18 @@ from hotloop.llm.spec import SpecKind
 from hotloop.plan import SearchPlan, plan_search
 from hotloop.problems import KernelBenchEntry
 from hotloop.problems.classify import parse_python
-from hotloop.problems.constants import Constant
+from hotloop.problems.precision import with_precision
 from hotloop.problems.settings import check_settings
 from hotloop.retrieval.shelf import EXAMPLES, HELD_OUT
 from hotloop.search_options import SearchOptions
-from hotloop.suite.folder import Member, SuiteRecord, Trouble
+from hotloop.suite.folder import DEFAULT_PRECISION, PRECISION, Member, SuiteRecord, Trouble
+from hotloop.suite.starting import (
+    Start,
+    Starts,
+    check_other_folder,
+    options_from,
+    read_starts,
+)
 
 KERNELBENCH = "kernelbench"
 MESSAGE_CHARACTERS = 2000
@@ -46,8 +53,17 @@ class SuitePlan:
     record: SuiteRecord
     jobs: tuple[Job, ...]
     refused: Mapping[str, Trouble]
-    """Problems that cannot be planned, by name: their file does not parse, or a setting does not
-    fit it."""
+    """Problems that cannot be planned, by name: their file does not parse, a setting does not fit
+    it, or there is no kernel to verify where nothing else is asked for."""
+    starts: Starts | None = None
+    """What problems begin from, where they begin from the kernels of a suite."""
+
+    @property
+    def without_start(self) -> tuple[str, ...]:
+        """Names of the problems for which the suite to begin from has no verified kernel."""
+        if self.starts is None:
+            return ()
+        return tuple(m.name for m in self.record.problems if m.name not in self.starts.kernels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +87,8 @@ def plan_suite(
     Args:
         entries: the problems, at least one.
         out: the suite's folder; None for `runs/kernelbench-HASH`, the same for the same suite.
-        options: those of `hotloop.optimize`, for every run; `out` is not among them.
+        options: those of `hotloop.optimize`, for every run; `out` is not among them. `start` may
+            be the folder of a suite, whose best verified kernels problems then begin from.
         extra: what else concerns all runs.
 
     Raises:
@@ -79,15 +96,20 @@ def plan_suite(
         DeviceLost: `cuda` was asked for and there is no GPU.
         SandboxUnavailable: this machine cannot give the isolation asked for.
     """
-    settings = dict(options.get("settings") or {})
-    members = {entry.name: _member(entry, settings) for entry in entries}
-    plans, refused, first = _plans(entries, settings, options)
+    starts = _starts(options, {entry.name for entry in entries})
+    if starts is not None:
+        options = options_from(starts, options)
+    members = {entry.name: _member(entry, options) for entry in entries}
+    plans, refused, first = _plans(entries, options, starts)
     if not plans:
         raise first or ConfigError("expected at least one problem, got none")
     extra = extra or SuiteExtras()
     plans = {n: _with_extras(plan, extra) for n, plan in plans.items()}
     any_plan = next(iter(plans.values()))
-    identity = _identity(any_plan, settings)
+    identity = _identity(any_plan, options)
+    if starts is not None:
+        languages = sorted({plan.spec.language for plan in plans.values()})
+        identity |= {"start": starts.mark, "language": ", ".join(languages)}
     record = SuiteRecord(
         suite=KERNELBENCH,
         problems=tuple(members.values()),
@@ -97,50 +119,79 @@ def plan_suite(
     )
     key = digest([[m.problem_id for m in members.values()], identity])[:8]
     folder = out if out is not None else Path("runs") / f"{KERNELBENCH}-{key}"
+    if starts is not None:
+        check_other_folder(starts, folder)
     jobs = [Job(member=members[n], plan=_at(p, folder, members[n])) for n, p in plans.items()]
-    return SuitePlan(folder=folder, record=record, jobs=tuple(jobs), refused=refused)
+    return SuitePlan(folder=folder, record=record, jobs=tuple(jobs), refused=refused, starts=starts)
+
+
+def _starts(options: SearchOptions, names: Collection[str]) -> Starts | None:
+    """Return the kernels of the suite to begin from; None where `start` names no folder."""
+    start = options.get("start")
+    if not isinstance(start, str | Path) or not Path(start).is_dir():
+        return None
+    return read_starts(Path(start), names)
 
 
 def _plans(
-    entries: Sequence[KernelBenchEntry], settings: Mapping[str, Constant], options: SearchOptions
+    entries: Sequence[KernelBenchEntry], options: SearchOptions, starts: Starts | None
 ) -> tuple[dict[str, SearchPlan], dict[str, Trouble], ConfigError | None]:
     """Return the plans, what could not be planned, and the first reason why.
 
-    Looking at the machine and the options takes a third of a second: that is done once.
+    Looking at the machine and the options takes a third of a second: that is done once, and once
+    more for each language of the kernels that problems begin from.
     """
     plans: dict[str, SearchPlan] = {}
     refused: dict[str, Trouble] = {}
     first: ConfigError | None = None
-    like: SearchPlan | None = None
+    like: dict[str | None, SearchPlan] = {}
     replay: ReplayModel | None = None
     for entry in entries:
         try:
-            problem = _load(entry, settings)
-            if like is None:
-                like = plans[entry.name] = plan_search(problem, **options)
-                if like.model.kind is SpecKind.REPLAY and like.model.path is not None:
-                    replay = ReplayModel(like.model.path)
+            problem = _load(entry, options)
+            start = None if starts is None else starts.of(entry.name, options)
+            language = None if start is None else start.kernel.language
+            known = like.get(language)
+            if known is not None:
+                if replay is not None:
+                    replay.check_problem(problem.id)
+                plans[entry.name] = _with_problem(known, problem, start)
                 continue
-            if replay is not None:
-                replay.check_problem(problem.id)
-            plans[entry.name] = _with_problem(like, problem)
+            given = options
+            if starts is not None:
+                given = {**options, "start": None if start is None else start.kernel}
+            plan = like[language] = plan_search(problem, **given)
+            plans[entry.name] = _with_problem(plan, problem, start)
+            is_asked = not plan.start_only and plan.model.kind is SpecKind.REPLAY
+            if is_asked and plan.model.path is not None:
+                replay = replay or ReplayModel(plan.model.path)
         except ConfigError as exc:
             first = first or exc
             refused[entry.name] = trouble_of(exc)
     return plans, refused, first
 
 
-def _load(entry: KernelBenchEntry, settings: Mapping[str, Constant]) -> Problem:
+def _load(entry: KernelBenchEntry, options: SearchOptions) -> Problem:
     """Return a problem with its settings, as `load_problem_spec` does for its name."""
     problem = entry.problem()
-    check_settings(settings, parse_python(problem.source, entry.name))
-    return replace(problem, settings=settings)
+    check_settings(options.get("settings") or {}, parse_python(problem.source, entry.name))
+    return _asked(problem, options)
 
 
-def _with_problem(plan: SearchPlan, problem: Problem) -> SearchPlan:
-    """Return the same search on another problem of the same policy."""
+def _asked(problem: Problem, options: SearchOptions) -> Problem:
+    """Return a problem with the settings and by the precision that were asked for."""
+    with_settings = replace(problem, settings=dict(options.get("settings") or {}))
+    return with_precision(with_settings, options.get("precision"))
+
+
+def _with_problem(plan: SearchPlan, problem: Problem, start: Start | None) -> SearchPlan:
+    """Return the same search on another problem of the same policy, from a kernel of its own."""
     spec = replace(plan.spec, problem_id=problem.id, problem_name=problem.name)
-    return replace(plan, problem=problem, argument=problem.name, spec=spec)
+    plan = replace(plan, problem=problem, argument=problem.name, spec=spec)
+    if start is None:
+        return plan
+    spec = replace(spec, options={**spec.options, "start": start.kernel.id})
+    return replace(plan, spec=spec, start=start.kernel, start_argument=start.path)
 
 
 def _with_extras(plan: SearchPlan, extra: SuiteExtras) -> SearchPlan:
@@ -172,23 +223,25 @@ def trouble_of(error: Exception) -> Trouble:
     )
 
 
-def _member(entry: KernelBenchEntry, settings: Mapping[str, Constant]) -> Member:
+def _member(entry: KernelBenchEntry, options: SearchOptions) -> Member:
     return Member(
         name=entry.name,
         level=entry.level,
         number=entry.problem_id,
         title=entry.title,
-        problem_id=replace(entry.problem(), settings=settings).id,
+        problem_id=_asked(entry.problem(), options).id,
     )
 
 
-def _identity(plan: SearchPlan, settings: Mapping[str, Constant]) -> dict[str, Any]:
+def _identity(plan: SearchPlan, options: SearchOptions) -> dict[str, Any]:
     """Return what makes it another suite when it changes: what fixes a run, see `RunSpec`."""
     spec = plan.spec
     fixed = {name: getattr(spec, name) for name in _FIXED}
     found = fixed | {n: spec.options.get(n) for n in _FIXED_OPTIONS}
     found |= {n: spec.options[n] for n in _WHERE_GIVEN if n in spec.options}
-    return found | {"settings": dict(settings)}
+    precision = plan.problem.policy.precision
+    found |= {PRECISION: precision} if precision != DEFAULT_PRECISION else {}
+    return found | {"settings": dict(options.get("settings") or {})}
 
 
 def _at(plan: SearchPlan, folder: Path, member: Member) -> SearchPlan:

@@ -24,5 +24,5 @@ def recorded_run(folder: Path, record: SuiteRecord, member: Member) -> SuiteRun:
         folder=folder / member.folder,
         title=member.title,
         trouble="" if trouble is None else f"{trouble.kind}: {trouble.message}",
-        column=Column(str(options.get("generator")), "as_shipped", str(options.get("device"))),
+        column=Column(str(options.get("generator")), record.precision, str(options.get("device"))),
     )

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from hotloop import api
 from hotloop.core.event import Event, Listener
-from hotloop.engine import RunResult, StopFlag
+from hotloop.engine import StopFlag
 from hotloop.errors import (
     AuthError,
     DeviceLost,
@@ -25,15 +25,13 @@ from hotloop.errors import (
     StoreError,
     UnknownModel,
 )
-from hotloop.plan import SearchPlan
-from hotloop.store.sqlite import SqliteStore
 from hotloop.suite.folder import Suite
 from hotloop.suite.leftovers import Leftovers
 from hotloop.suite.planning import Job, SuitePlan, trouble_of, with_wall
+from hotloop.suite.rounds import Search, with_verdicts
 from hotloop.suite.sharing import had_their_share
 from hotloop.suite.standing import Standing, is_finished, read_standing
 from hotloop.verify.bundle import Verdicts
-from hotloop.verify.outside import take_in
 from hotloop.verify.turns import Turns
 
 MIN_WALL_S = 0.001
@@ -63,8 +61,9 @@ class SuiteOptions:
     """What the judge elsewhere answered, for all runs."""
     retry_skipped: bool = False
     """Try again what was skipped because the problem was at fault."""
-    search: Callable[..., RunResult] = api.run_plan
-    """Runs one plan; takes what `api.run_plan` takes."""
+    search: Search = api.run_plan
+    shown: Callable[[Search], Search] = lambda search: search
+    """Shows each run while all that belongs to it is under way."""
 
 
 def run_suite(
@@ -159,6 +158,10 @@ class _Desk:
         self._turns = {
             seat: Turns(memory_bytes=memory.get(seat)) for seat in options.seats if is_here
         }
+        search = options.search
+        if options.verdicts is not None:
+            search = with_verdicts(search, options.verdicts)
+        self._bring_on = options.shown(search)
         self._lost: set[str | None] = set()
         self.fatal: HotloopError | None = None
 
@@ -230,19 +233,10 @@ class _Desk:
 
     def _search(self, job: Job, seat: str | None) -> None:
         plan = replace(job.plan, gpu=seat)
-        verdicts = self._options.verdicts
-        if verdicts is not None and plan.problem.id in problems_of(verdicts):
-            self._take_in(job, plan, verdicts)
-        self._options.search(
+        self._bring_on(
             plan, listen=self._listener(job), stop=self._stop, turns=self._turns.get(seat)
         )
         self._tell(job, read_standing(plan.folder, job.member, None).state.value)
-
-    def _take_in(self, job: Job, plan: SearchPlan, verdicts: Verdicts) -> None:
-        with SqliteStore(plan.folder) as store:
-            store.begin(plan.spec, plan.problem)
-            for message in take_in(store, plan.problem, verdicts).warnings:
-                self._tell(job, message)
 
     def _trouble(self, job: Job, error: Exception) -> None:
         trouble = trouble_of(error)
@@ -256,10 +250,3 @@ class _Desk:
                 self._tell(job, str(event.payload["message"]))
 
         return listen
-
-
-def problems_of(verdicts: Verdicts) -> set[str]:
-    """Return the ids of the problems that a verdict file speaks of."""
-    found = {info.problem_id for info in verdicts.infos.values()}
-    found |= {verdict.problem_id for verdict in verdicts.verdicts}
-    return found | {error.problem_id for error in verdicts.errors}

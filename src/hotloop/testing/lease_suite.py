@@ -60,6 +60,20 @@ class LeaseSuite:
         assert store.leases.deliver(lease.epoch, other)
         assert store.leases.verdict("a", Tier.FAST) == verdict, "the first one stands"
 
+    def test_another_result_is_accepted_once_the_first_is_set_aside(self, store: Store) -> None:
+        lease, short = take(store, "a", Tier.FINAL), fake_verdict(1.5, "a", tier=Tier.FINAL)
+        store.leases.deliver(lease.epoch, short)
+        with pytest.raises(ValueError, match="has its verdict"):
+            take(store, "a", Tier.FINAL)
+        store.leases.set_aside("a", Tier.FINAL, "it is short")
+        assert store.leases.verdict("a", Tier.FINAL) is None
+        assert store.leases.failures("a", Tier.FINAL) == ()
+        again, full = take(store, "a", Tier.FINAL), fake_verdict(1.6, "a", tier=Tier.FINAL)
+        assert not store.leases.deliver(lease.epoch, short), "its word is over"
+        assert store.leases.deliver(again.epoch, full)
+        assert store.leases.verdict("a", Tier.FINAL) == full
+        store.leases.set_aside("b", Tier.FINAL, "there is none: nothing happens")
+
     def test_a_result_after_the_end_is_not_scored(self, store: Store) -> None:
         late = take(store, "a")
         assert store.leases.end_lease(late.epoch, "silent", is_failure=True)

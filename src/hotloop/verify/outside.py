@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from hotloop.core.attempt import Attempt
 from hotloop.core.candidate import Candidate
+from hotloop.core.finals import is_enough
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Store
 from hotloop.core.record import from_json, to_json
@@ -32,6 +33,7 @@ from hotloop.verify.outside_notes import (
     last_audit,
     load_errors,
     refusals_by_wish,
+    unanswered_in_full,
     wishes,
 )
 from hotloop.verify.static_stage import static_verdict
@@ -45,9 +47,16 @@ _WHAT_TO_DO = (
 class OutsideVerifier:
     """Implements `core.protocols.Verifier` with answers that somebody carries here."""
 
-    def __init__(self, store: Store, problem: Problem) -> None:
-        """Look nowhere yet; the journal is asked at each call."""
+    def __init__(self, store: Store, problem: Problem, *, wants_full: bool = False) -> None:
+        """Look nowhere yet; the journal is asked at each call.
+
+        Args:
+            store: the run's journal.
+            problem: what is judged.
+            wants_full: whether a passed verdict of the short final tier is not enough.
+        """
         self._store = store
+        self._wants_full = wants_full
         self._problem = problem
         self._info: ProblemInfo | None = None
 
@@ -88,20 +97,29 @@ class OutsideVerifier:
             )
             if refused is not None:
                 return refused
-        for note in self._store.notes(VERDICT):
-            if (note["candidate_id"], note["tier"]) == (candidate.id, tier.value):
-                return from_json(Verdict, note["verdict"])
-        what = f"candidate {candidate.id} has to be judged ({tier.value})"
-        raise self._want(candidate.id, tier.value, what)
+        known = [
+            from_json(Verdict, note["verdict"])
+            for note in self._store.notes(VERDICT)
+            if (note["candidate_id"], note["tier"]) == (candidate.id, tier.value)
+        ]
+        for verdict in known:
+            if is_enough(verdict, wants_full=self._wants_full):
+                return verdict
+        tier_name = f"{tier.value}, the full one" if known else tier.value
+        what = f"candidate {candidate.id} has to be judged ({tier_name})"
+        raise self._want(candidate.id, tier.value, what, in_full=bool(known))
 
     def close(self) -> None:
         """Do nothing: no process was started."""
 
-    def _want(self, candidate_id: str | None, tier: str | None, what: str) -> Pending:
+    def _want(
+        self, candidate_id: str | None, tier: str | None, what: str, *, in_full: bool = False
+    ) -> Pending:
         """Note what is wanted, once, and return what to raise."""
-        if (candidate_id, tier) not in wishes(self._store.notes(WANTED)):
+        notes = self._store.notes(WANTED)
+        if (candidate_id, tier) not in wishes(n for n in notes if n.get("full") or not in_full):
             note = {"problem_id": self._problem.id, "candidate_id": candidate_id, "tier": tier}
-            self._store.note(WANTED, note)
+            self._store.note(WANTED, note | {"full": True} if in_full else note)
         return Pending(f"{what}: {_WHAT_TO_DO}")
 
 
@@ -137,7 +155,8 @@ def take_in(store: Store, problem: Problem, verdicts: Verdicts) -> Taken:
             known.renew_audit(store, info)
     for verdict in verdicts.verdicts:
         wish = (verdict.candidate_id, verdict.tier.value)
-        if verdict.problem_id != problem.id or wish not in known.wanted:
+        is_short = not is_enough(verdict, wants_full=wish in known.in_full)
+        if verdict.problem_id != problem.id or wish not in known.wanted or is_short:
             ignored += 1
         elif wish not in known.answered:
             store.note(VERDICT, _verdict_note(verdict))
@@ -177,6 +196,8 @@ def pending_items(
     """
     problem_id = reader.problem().id
     answered = wishes(reader.notes(VERDICT))
+    if not short:
+        answered -= unanswered_in_full(reader.notes(WANTED), reader.notes(VERDICT))
     if reader.notes(INFO) or load_errors(reader.notes(ERROR)):
         answered.add((None, None))
     attempts = reader.attempts()
@@ -208,7 +229,8 @@ class _Known:
 
     def __init__(self, store: Store) -> None:
         self.wanted = wishes(store.notes(WANTED))
-        self.answered = wishes(store.notes(VERDICT))
+        self.in_full = unanswered_in_full(store.notes(WANTED), store.notes(VERDICT))
+        self.answered = wishes(store.notes(VERDICT)) - self.in_full
         self.has_info = bool(store.notes(INFO))
         self._audit = last_audit(store)
         errors = store.notes(ERROR)

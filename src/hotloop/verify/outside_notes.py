@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from hotloop.core.audit import Audit
+from hotloop.core.finals import is_enough
 from hotloop.core.record import from_json
-from hotloop.core.verdict import Tier
+from hotloop.core.verdict import Tier, Verdict
 
 WANTED = "outside_wanted"
+"""Fields: `problem_id`, `candidate_id`, `tier`; `full` where a short final verdict is there and is
+not enough."""
 INFO = "outside_info"
 AUDIT = "outside_audit"
 VERDICT = "outside_verdict"
@@ -52,6 +55,24 @@ def load_errors(notes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [note for note in notes if note["candidate_id"] is None]
 
 
-def wishes(notes: Sequence[Mapping[str, Any]]) -> set[Wish]:
+def unanswered_in_full(
+    wanted: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]]
+) -> set[Wish]:
+    """Return what the full final tier was asked for after a short verdict, and has not answered.
+
+    Args:
+        wanted: notes of the kind `WANTED`.
+        answers: notes of the kind `VERDICT`.
+    """
+    asked = {(note["candidate_id"], note["tier"]) for note in wanted if note.get("full")}
+    return asked - {
+        (note["candidate_id"], note["tier"])
+        for note in answers
+        if (note["candidate_id"], note["tier"]) in asked
+        and is_enough(from_json(Verdict, note["verdict"]), wants_full=True)
+    }
+
+
+def wishes(notes: Iterable[Mapping[str, Any]]) -> set[Wish]:
     """Return what notes ask for, or answer."""
     return {(note["candidate_id"], note["tier"]) for note in notes}
