@@ -5,6 +5,7 @@ import torch
 from problem_files import forward, model
 
 from hotloop.errors import ProblemError
+from hotloop.worker.apart import FACTORS, parts
 from hotloop.worker.compare import gate, make_bound
 from hotloop.worker.reference import build_reference
 
@@ -47,7 +48,7 @@ def test_values_of_each_profile():
     assert 0 <= float(x["shipped"].min()) < float(x["shipped"].max()) < 1
     assert float(x["normal"].min()) < -1
     assert 1 <= float(x["positive_mean"].min()) < float(x["positive_mean"].max()) <= 2
-    for part, factor in zip(x["negative"].split(16), (2.0**-10, 1.0, 16.0, -16.0), strict=True):
+    for part, factor in parts(x["negative"], FACTORS[0]):
         assert 1 <= float((-part / factor).min()) < float((-part / factor).max()) <= 2
     assert float(x["large"].std()) > 7
     assert set(x["integers"].unique().tolist()) == {-1.0, 0.0, 1.0}

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -147,9 +148,9 @@ def fake_ncu(tmp_path, monkeypatch):
     return install
 
 
-def profile(tmp_path, *, deadline_s=10.0, message=None):
+def profile(tmp_path, *, deadline_s=60.0, message=None):
     folder = tmp_path / "room"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
     return read_counters(message or {"handle": ""}, folder, env, deadline_s=deadline_s)
 
@@ -276,18 +277,45 @@ def test_a_tool_that_fails_is_words(tmp_path, fake_ncu, body, words):
 
 
 def test_a_tool_that_hangs_is_killed_with_what_it_started(tmp_path, fake_ncu):
-    fake_ncu('sleep 300 & echo $! > "$HOME/child"; (trap "" TERM; sleep 300)')
-    start = time.monotonic()
-    found = profile(tmp_path, deadline_s=1.0)
-    assert time.monotonic() - start < 8
-    assert "within 1 s" in found.refused
-    child = int((tmp_path / "room" / "child").read_text())
-    assert not _runs(child)
+    fake_ncu('sleep 900 & echo $! > "$HOME/child"; (trap "" TERM; sleep 900)')
+    begun = tmp_path / "room" / "child"
+    for deadline_s in (1.0, 4.0, 16.0, 64.0):  # a busy machine takes a while to start a script
+        found = profile(tmp_path, deadline_s=deadline_s)
+        assert f"within {deadline_s:.0f} s" in found.refused
+        if begun.exists() and begun.read_text().strip():
+            break
+    assert _ends(int(begun.read_text()))
+
+
+def _ends(pid, *, within_s=60.0):
+    """Whether a process that should be killed ends, long before it would by itself.
+
+    Its signal has been sent when the tool's own end is known, but whoever is to die has to be
+    given a moment on a core for it.
+    """
+    end = time.monotonic() + within_s
+    while _runs(pid):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.005)
+    return True
 
 
 def _runs(pid):
-    status = Path(f"/proc/{pid}/stat")
-    return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # gone, before or while it was read
+        return False
+    return text.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+def test_a_process_that_nobody_kills_is_seen_to_run():
+    with subprocess.Popen(["sleep", "900"]) as process:
+        try:
+            assert not _ends(process.pid, within_s=0.05)
+        finally:
+            process.kill()
+        assert _ends(process.pid)
 
 
 def test_the_watched_process_says_what_it_lacks(tmp_path, fake_ncu):

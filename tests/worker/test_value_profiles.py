@@ -67,6 +67,15 @@ def softmax_capped(x):
     return e / e.sum(-1, keepdim=True)
 
 
+def norm_in_one_pass(draw):
+    """A layer norm of a linear layer from the sum and the sum of squares."""
+    state = draw.state
+    y = torch.nn.functional.linear(draw.inputs[0], state["c.weight"], state["c.bias"])
+    mean = y.mean(1, keepdim=True)
+    variance = (y * y).mean(1, keepdim=True) - mean * mean
+    return (y - mean) * torch.rsqrt(variance + 1e-5) * state["n.weight"] + state["n.bias"]
+
+
 RANGE = "(x - x.amin(-1, keepdim=True)) / (x.amax(-1, keepdim=True) - x.amin(-1, keepdim=True)"
 
 
@@ -98,6 +107,14 @@ MISTAKES = {
     "far": (
         ("x * 2", "torch.rand(64, 64)"),
         of_x(lambda x: x.clamp(-65504, 65504) * 2),  # what float16 holds
+    ),
+    "biased": (
+        (
+            "self.n(self.c(x))",
+            "torch.rand(64, 32)",
+            "self.c = torch.nn.Linear(32, 48); self.n = torch.nn.LayerNorm(48)",
+        ),
+        lambda draw: (norm_in_one_pass(draw),),
     ),
     "integers": (
         ("x @ y", "torch.rand(64, 256)", "torch.rand(256, 64)"),

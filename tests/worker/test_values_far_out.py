@@ -188,15 +188,15 @@ def test_an_honest_product_passes_far_values_on_every_seed():
 def test_far_values_judge_precision_only_where_many_elements_carry_the_error(body, is_full):
     reference = build_reference(forward(body, *PRODUCT))
     assert "far" in reference.profiles
-    assert reference.rigour("far", 0) is (Rigour.FULL if is_full else Rigour.FINITE)
-    assert any("NaN and Inf only: nearly all" in note for note in reference.notes) != is_full
+    assert reference.rigour("far", 0) is (Rigour.FULL if is_full else Rigour.GROSS)
+    assert any("gross errors only: nearly all" in note for note in reference.notes) != is_full
 
 
 @pytest.mark.parametrize("body", ["torch.tanh(x @ self.w)", "torch.sigmoid(x @ self.w)"])
 def test_a_few_elements_that_are_not_saturated_judge_no_honest_kernel(body):
     weight = "self.w = torch.nn.Parameter(torch.rand(256, 64) / 8)"
     reference = build_reference(forward(body, "torch.rand(512, 256)", init=weight))
-    assert reference.rigour("far", 0) is Rigour.FINITE
+    assert reference.rigour("far", 0) is Rigour.GROSS
 
 
 @pytest.mark.parametrize("name", ["softmax", "sigmoid"])
@@ -224,17 +224,18 @@ def test_each_output_has_its_own_rules():
     weight = "self.w = torch.nn.Parameter(torch.randn(64, 48))"
     body = "(x @ self.w, torch.softmax(x @ self.w, 1))"
     reference = build_reference(forward(body, "torch.rand(32, 64)", init=weight))
-    assert [reference.rigour("far", i) for i in (0, 1)] == [Rigour.FULL, Rigour.FINITE]
+    assert [reference.rigour("far", i) for i in (0, 1)] == [Rigour.FULL, Rigour.GROSS]
     assert reference.rigour("normal", 1) is Rigour.FULL
 
 
 def test_what_gets_bad_in_eager_too_is_in_no_declared_tolerance_and_the_audit_says_so():
-    """Zeros pass behind a clamp of far values, for the gate and for the audit alike."""
+    """A few wrong zeros pass behind a clamp of far values, for the gate and the audit alike."""
     book = CaseBook(build_reference(forward("torch.clamp(x, 0, 1)", "torch.rand(2100, 2048)")), "n")
     book.add("far", 3, cache_bytes=1 << 28)
     (case,) = book
     _, (golden,) = book.materialise(case)
-    other = 1 - golden.float()
+    other = golden.float()
+    other[:4] = 1 - other[:4]  # 0.2 % of all, where the audit looks first
     assert gate(other, golden, case.bounds[0]).passed
     assert not _fails_at_a_glance(other, golden, case.bounds[0])
     case.bounds[0].rigour = Rigour.FULL

@@ -13,7 +13,14 @@ from hotloop.core.verdict import (
     Tier,
     Verdict,
 )
-from hotloop.report.verdict_words import resource_words, skipped_by_reason
+from hotloop.report.verdict_words import (
+    LOOSER,
+    exactness,
+    is_looser,
+    looser_words,
+    resource_words,
+    skipped_by_reason,
+)
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -37,14 +44,17 @@ def verdict_text(verdict: Verdict) -> str:
 def _correctness(correctness: Correctness) -> list[str]:
     cases = correctness.cases
     failed = [c for c in cases if not c.passed]
-    lines = [f"correctness {len(cases) - len(failed)} of {len(cases)} calls as exact as PyTorch"]
+    lines = [f"correctness {exactness(correctness)}"]
+    lines += [f"            {wording.plain(words)}" for words in looser_words(correctness)]
     others = correctness.other_shapes
     if others:
         right = sum(shape.status is Status.PASSED for shape in others)
         lines.append(
             f"            also right on {right} of {len(others)} other shapes (not asked for)"
         )
-    worst = failed[0] if failed else max(cases, key=_error_ratio, default=None)
+    # An error says little where the gate itself did not ask for a small one.
+    compared = [c for c in cases if not is_looser(c)] or cases
+    worst = failed[0] if failed else max(compared, key=_error_ratio, default=None)
     return [*lines, f"            {_case(worst)}"] if worst is not None else lines
 
 
@@ -59,7 +69,8 @@ def _case(case: CaseResult) -> str:
     where = f"{case.workload}, {case.profile} values, output {case.output}"
     rule = f"; rule {case.rule} at {list(case.worst_index)}" if case.rule else ""
     label = "failed" if not case.passed else "worst"
-    return f"{label}: {where}: rmse {rmse} (PyTorch {case.eager_rmse:.2e}){rule}"
+    looser = f"; {LOOSER[case.rigour]}" if case.rigour in LOOSER else ""
+    return f"{label}: {where}: rmse {rmse} (PyTorch {case.eager_rmse:.2e}){rule}{looser}"
 
 
 def _performance(performance: Performance) -> list[str]:

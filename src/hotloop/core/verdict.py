@@ -50,6 +50,18 @@ class Tier(StrEnum):
     numbers are reported as results."""
 
 
+class Rigour(StrEnum):
+    """Which of the gate's rules an output was held to."""
+
+    FULL = "full"
+    """All of them: as exact as legitimate implementations are."""
+    ROUGH = "rough"
+    """Bulk and tail with wider bounds, and no rule for tiles."""
+    GROSS = "gross"
+    """NaN and Inf in the right places, and few elements that are off by half the output's own
+    spread."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Why a verdict is not PASSED."""
@@ -84,6 +96,8 @@ class CaseResult:
     mismatches: int
     """Elements beyond the tail bound."""
     worst_index: tuple[int, ...]
+    rigour: Rigour | None = None
+    """Which rules it was held to; None in verdicts that were written before this was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

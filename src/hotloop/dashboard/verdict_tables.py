@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hotloop.core.verdict import CaseResult, Evidence, Verdict
+from hotloop.core.verdict import CaseResult, Evidence, Rigour, Verdict
 from hotloop.dashboard.state import RunState
 from hotloop.prompts.feedback import Judged, make_feedback
 from hotloop.report import display
@@ -13,9 +13,15 @@ from hotloop.report.tables import Table
 DETAIL_CHARACTERS = 20_000
 CASES = 200
 _HEAD = (
-    "workload", "values", "output", "result", "rule", "error (RMSE)", "eager's", "times eager",
-    "wrong elements", "worst at",
+    "workload", "values", "output", "held to", "result", "rule", "error (RMSE)", "eager's",
+    "times eager", "wrong elements", "worst at",
 )  # fmt: skip
+_HELD_TO = {
+    Rigour.FULL: "all rules",
+    Rigour.ROUGH: "wider bounds",
+    Rigour.GROSS: "NaN, Inf, gross errors",
+    None: "not recorded",
+}
 
 
 def cases_table(verdict: Verdict) -> Table | None:
@@ -28,7 +34,7 @@ def cases_table(verdict: Verdict) -> Table | None:
         title="Checked calls",
         head=_HEAD,
         rows=[_case(case) for case in cases[:CASES]],
-        labels=5,
+        labels=6,
         note=note,
         is_long=True,
     )
@@ -40,6 +46,7 @@ def _case(case: CaseResult) -> tuple[str, ...]:
         display.one_line(case.workload, limit=40),
         display.one_line(case.profile, limit=40),
         display.one_line(case.output, limit=40),
+        _HELD_TO[case.rigour],
         "passed" if case.passed else "failed",
         display.one_line(case.rule or "", limit=30),
         "not finite" if case.rmse is None else f"{case.rmse:.3g}",

@@ -9,7 +9,12 @@ from hotloop.core.verdict import KernelResources, Performance, Status, Tier, Ver
 from hotloop.report import display
 from hotloop.report.page import CPU, Fact, ProblemPage
 from hotloop.report.tables import Table
-from hotloop.report.verdict_words import resource_words, skipped_by_reason
+from hotloop.report.verdict_words import (
+    exactness,
+    looser_words,
+    resource_words,
+    skipped_by_reason,
+)
 
 LISTED = 8
 """Kernels that are named."""
@@ -44,9 +49,9 @@ def verdict_facts(problem: ProblemPage, verdict: Verdict) -> Iterable[Fact]:
         told = f"{verdict.evidence.kind}: {verdict.evidence.message}"
         yield Fact("Evidence", display.one_line(told, limit=LINE_CHARACTERS))
     if verdict.correctness is not None:
-        cases = verdict.correctness.cases
-        passed = sum(case.passed for case in cases)
-        yield Fact("Correctness", f"{passed} of {len(cases)} calls as exact as PyTorch")
+        yield Fact("Correctness", exactness(verdict.correctness))
+        for words in looser_words(verdict.correctness):
+            yield Fact("Fewer rules", display.one_line(words, limit=LINE_CHARACTERS))
         others = verdict.correctness.other_shapes
         if others:
             right = sum(shape.status is Status.PASSED for shape in others)

@@ -2,7 +2,38 @@
 
 from __future__ import annotations
 
-from hotloop.core.verdict import KernelResources, Verdict
+from collections.abc import Mapping
+
+from hotloop.core.verdict import CaseResult, Correctness, KernelResources, Rigour, Verdict
+
+LOOSER: Mapping[Rigour | None, str] = {
+    Rigour.ROUGH: "held to wider bounds",
+    Rigour.GROSS: "looked at for NaN, Inf and gross errors only",
+}
+"""What was done with a call that was not held to all rules of the gate."""
+
+
+def exactness(correctness: Correctness) -> str:
+    """Return how many calls are as exact as PyTorch, of those that were asked for it."""
+    asked = [case for case in correctness.cases if not is_looser(case)]
+    passed = sum(case.passed for case in asked)
+    return f"{passed} of {len(asked)} calls as exact as PyTorch"
+
+
+def is_looser(case: CaseResult) -> bool:
+    """Whether a call is known to have been held to fewer rules, or to wider bounds."""
+    return case.rigour in LOOSER
+
+
+def looser_words(correctness: Correctness) -> list[str]:
+    """Return what was done with the other calls, and on which values; nothing where all are."""
+    told = []
+    for rigour, words in LOOSER.items():
+        cases = [case for case in correctness.cases if case.rigour is rigour]
+        values = dict.fromkeys(f"{case.profile} values, {case.output}" for case in cases)
+        if cases:
+            told.append(f"{len(cases)} more {words} ({'; '.join(values)})")
+    return told
 
 
 def resource_words(kernel: KernelResources) -> str:

@@ -18,6 +18,7 @@ import torch
 from hotloop.core.problem import NOTHING_TELLS
 from hotloop.core.verdict import Tier
 from hotloop.errors import ProblemError
+from hotloop.worker.apart import FACTORS, holds
 from hotloop.worker.bound import Rigour
 from hotloop.worker.draw import Outputs, broken_reason, ill_output, ill_reason
 from hotloop.worker.error_stats import error_stats, size_stats
@@ -25,7 +26,6 @@ from hotloop.worker.nonfinite import void_reason
 from hotloop.worker.pieces import all_finite, end_share, error_carriers, largest_abs
 from hotloop.worker.value_profiles import (
     EXACT_FRAC,
-    FACTORS,
     FAR_SCALE,
     LARGE_SCALES,
     LARGEST_FRAC,
@@ -46,13 +46,14 @@ CARRIER_FRAC, CARRIERS = 0.125, 256
 """So many elements carry the error of `far` at least: an eighth of all (a third do where errors are
 normally distributed), or so many that their root mean square is known to some 5 %."""
 SATURATED_FRAC = 0.9
-"""An output of `far` with more of its elements at an end of its range judges no precision."""
+"""An output of `far` with more of its elements at an end of its range judges no precision, only
+how many come out at the wrong end (`gross.py`)."""
 FEW = 64
 """Outputs of fewer elements are not asked: a sum has one, which is both ends."""
 USUAL = ("shipped", "normal")
 ILL_FACTOR = 8.0
 """Eager's error on far values, relative to the output's RMS, over that on `USUAL` ones, from which
-far values refuse gross errors only. Sums and norms of any scale stay under 2; a sigmoid behind a
+far values have wider bounds. Sums and norms of any scale stay under 2; a sigmoid behind a
 convolution, with a norm after it that moves its 0 and 1, is at 33 on KernelBench 2/21."""
 
 
@@ -70,7 +71,7 @@ def admitted(reference: ModelReference) -> tuple[tuple[str, ...], frozenset[str]
         if reason is not None:
             refused[profile] = reason
             reference.note(f"value profile {profile!r} left out: {reason}")
-    weak = {"far"} if set(reference.reach.far) == {Rigour.FINITE} else set()
+    weak = {"far"} if set(reference.reach.far) == {Rigour.GROSS} else set()
     kept = tuple(p for p in profiles if p not in refused)
     wanted = reference.loaded.wants("parameters") and reference.constant_names
     if wanted and not RANDOM_PARAMETERS & set(kept):
@@ -100,7 +101,8 @@ def applicable(reference: ModelReference) -> tuple[str, ...]:
     if not any(free):
         reference.note("only the file's own inputs are used: they have a structure to be kept")
         return ("shipped", "normal") if reference.constant_names else ("shipped",)
-    profiles = ("shipped", "normal", "positive_mean", "negative", "large", "far")
+    biased = ("biased",) if reference.takes_biases else ()
+    profiles = ("shipped", "normal", "positive_mean", "negative", "large", "far", *biased)
     return (*profiles, "integers") if reference.census.multilinear and all(free) else profiles
 
 
@@ -171,6 +173,9 @@ class _Trials:
             self.usual = [max(pair) for pair in zip_longest(self.usual, errors, fillvalue=0.0)]
         if reason is None and profile == "far":
             self._weigh_far(eager, golden)
+        if reason is None and profile == "biased":
+            found = (_concentrated(i, *p) for i, p in enumerate(zip(eager, golden, strict=True)))
+            reason = next((why for why in found if why is not None), None)
         return reason
 
     def _weigh_far(self, eager: Outputs, golden: Outputs) -> None:
@@ -187,12 +192,12 @@ class _Trials:
     def _rules(self, i: int, pair: tuple[torch.Tensor, torch.Tensor], times: float) -> Rigour:
         why = ill_output(i, *pair) or _concentrated(i, *pair)
         if why is not None:
-            self.reference.note(f"value profile 'far' refuses NaN and Inf only: {why}")
-            return Rigour.FINITE
+            self.reference.note(f"value profile 'far' refuses gross errors only: {why}")
+            return Rigour.GROSS
         if times <= ILL_FACTOR:
             return Rigour.FULL
         self.reference.note(
-            f"value profile 'far' refuses gross errors only: output {i} of the reference itself is "
+            f"value profile 'far' has wider bounds: output {i} of the reference itself is "
             f"{times:.0f} times as far off there as on ordinary values"
         )
         return Rigour.ROUGH
@@ -208,7 +213,10 @@ class _Trials:
 
     def _negative(self) -> str | None:
         reason = None
+        inputs, _, _ = self.reference.specs()
         for factors in FACTORS:
+            if not all(holds(getattr(torch, spec.dtype), factors) for spec in inputs):
+                continue
             self.reference.reach.factors = factors
             reason = self.plain("negative", below=LARGEST_FRAC if len(factors) > 1 else None)
             if reason is None:

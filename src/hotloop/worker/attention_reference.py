@@ -40,7 +40,7 @@ from hotloop.worker.draw import (
 )
 from hotloop.worker.envelope import outlier_reason
 from hotloop.worker.golden import Widen, float64_default, widen
-from hotloop.worker.inputs import generator
+from hotloop.worker.inputs import generator, own_memory
 from hotloop.worker.load import draw_buffers
 from hotloop.worker.module_runner import quiet
 from hotloop.worker.precision import STRICT, applied
@@ -233,7 +233,7 @@ class AttentionReference(Reference):
     def _buffers(self, seed: int, *, timed: bool) -> dict[str, Tensor]:
         pinned = self.loaded.buffer_seed if timed else None
         drawn = draw_buffers(self.loaded, seed if pinned is None else pinned)
-        state = {**self.loaded.fixed_buffers, **drawn}
+        state = {n: own_memory(t) for n, t in {**self.loaded.fixed_buffers, **drawn}.items()}
         return paged.with_page_table(state, self.loaded, seed)
 
     def _install(self, state: dict[str, Tensor]) -> None:

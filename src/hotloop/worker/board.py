@@ -31,6 +31,8 @@ class Board:
     sets: list[tuple[list[Any], list[Slot]]]
     """Per set: inputs (a Slot, or a plain value) and outputs."""
     reserve_bytes: int
+    precision: str = "as_shipped"
+    """The problem's policy: a candidate's library calls on this board begin with its flags."""
 
     @classmethod
     def build(
@@ -59,7 +61,7 @@ class Board:
         reserve = 0 if device == "cpu" else min(4 * set_bytes, 8 << 30)
         arena = Arena.create(device, layout.size_bytes)
         arena.fill_gaps(layout)
-        return cls(arena, layout, state, sets, reserve)
+        return cls(arena, layout, state, sets, reserve, reference.precision.name)
 
     def write_state(self, draw: Draw) -> None:
         """Copy a draw's parameters and buffers into the arena."""

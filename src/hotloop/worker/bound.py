@@ -18,10 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import torch
 
+from hotloop.core.verdict import Rigour
 from hotloop.worker.error_stats import (
     TILE,
     ErrorStats,
@@ -30,23 +30,16 @@ from hotloop.worker.error_stats import (
     size_stats,
     tile_counts,
 )
+from hotloop.worker.gross import gross_errors, spread
 from hotloop.worker.tile_law import TILE_FACTOR, TileLaw, luck
+
+__all__ = ["Bound", "BoundBuilder", "Rigour", "make_bound", "reseeded"]
 
 TAIL_FACTOR = 4.0
 ROUGH_FACTOR = 4.0
-"""By which bulk and tail are wider where a bound is rough."""
+"""By which bulk and tail are wider where a bound is `Rigour.ROUGH`."""
 FLOOR_ULPS = 4.0
 WIDE = (torch.float32, torch.float64)
-
-
-class Rigour(Enum):
-    """Which of the gate's rules a bound holds a candidate to."""
-
-    FULL = "full"
-    ROUGH = "rough"
-    """Bulk and tail wider by `ROUGH_FACTOR`, and no rule for tiles: gross errors are refused."""
-    FINITE = "finite"
-    """NaN and Inf in the right places, and nothing else."""
 
 
 @dataclass(slots=True)
@@ -72,6 +65,10 @@ class Bound:
     tile_limit: torch.Tensor
     """Square root of the sum of squares that a tile may have."""
     rigour: Rigour = Rigour.FULL
+    spread: float = 0.0
+    """The golden's standard deviation, where the bound is `Rigour.GROSS`; else 0."""
+    gross: int = 0
+    """Gross errors of the envelope's worst member; counted where the bound is `Rigour.GROSS`."""
 
     @property
     def count(self) -> int:
@@ -125,6 +122,8 @@ class BoundBuilder:
         self._rmse = 0.0
         self._max = 0.0
         self._tile = torch.zeros_like(self._size.tile_sum_sq)
+        self._spread = spread(golden) if rigour is Rigour.GROSS else 0.0
+        self._gross = 0
 
     def add(self, member: torch.Tensor) -> None:
         """Add the output of a legitimate implementation, of the golden's shape."""
@@ -132,6 +131,7 @@ class BoundBuilder:
         self._rmse = max(self._rmse, stats.rmse)
         self._max = max(self._max, stats.max_abs)
         self._tile = torch.maximum(self._tile, stats.tile_sum_sq)
+        self._gross = max(self._gross, gross_errors(member, self._golden, self._spread))
 
     def build(self, known: Bound | None = None) -> Bound:
         """Return the bound.
@@ -168,6 +168,8 @@ class BoundBuilder:
             law=law,
             tile_limit=limit + floor.tile_sum_sq.sqrt(),
             rigour=self._rigour,
+            spread=self._spread,
+            gross=max(self._gross, known.gross if known else 0),
         )
 
 

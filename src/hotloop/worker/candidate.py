@@ -27,6 +27,7 @@ from hotloop.worker.module_host import (
     write_sources,
 )
 from hotloop.worker.observation import Observation
+from hotloop.worker.precision import take_on
 
 
 def serve(channel: Channel, arena_fd: int | None) -> int:
@@ -64,12 +65,13 @@ class CandidateHost(Host):
             launches.watch_interpreter()
             poison.fill_new_memory()
         self._observation = Observation(launches, self.forward)
+        take_on(message["precision"])
         folder = Path.cwd()
         write_sources(folder, message["sources"])
         module = import_file(folder / message["entry"], message["pins"])
         self._hosted = host_model(module, decode_args(message["init_args"]), message["device"])
         state = {k: self.arena.view(Slot.from_json(s)) for k, s in message["state"].items()}
-        self._hosted.bind(state)
+        self._hosted.bind(state, buffers_alike=message["buffers_alike"])
         if self._cuda:
             poison.reserve(message["reserve_bytes"])
 

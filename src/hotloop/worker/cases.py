@@ -247,7 +247,7 @@ def _ill_conditioned(bounds: Sequence[Bound]) -> str | None:
     for i, bound in enumerate(bounds):
         if not bound.exact and math.isinf(bound.conditioning):
             return f"output {i}: a legitimate implementation is not finite, or the golden is 0"
-        is_judged = not bound.exact and bound.rigour is not Rigour.FINITE
+        is_judged = not bound.exact and bound.rigour is not Rigour.GROSS
         if is_judged and bound.conditioning > MAX_CONDITIONING:
             return (
                 f"output {i} is ill-conditioned: legitimate implementations differ by "

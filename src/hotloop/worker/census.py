@@ -107,6 +107,24 @@ ASSERTING = frozenset({"binary_cross_entropy", "multinomial", "bernoulli"})
 """Operations that check their arguments' range with a device-side assertion."""
 
 
+VARIANCES = frozenset(
+    {
+        "_batch_norm_with_update", "_native_batch_norm_legit", "cudnn_batch_norm",
+        "native_batch_norm", "native_group_norm", "native_layer_norm", "std", "std_mean", "var",
+        "var_mean", "batch_norm", "group_norm", "instance_norm", "layer_norm",
+    }
+)  # fmt: skip
+"""Operations that form a variance, under every name that they are seen by."""
+BIAS_PLACE = {"addmm": 0, "baddbmm": 0} | dict.fromkeys(
+    (
+        "_convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+        "conv_transpose3d", "convolution", "linear",
+    ),
+    2,
+)  # fmt: skip
+"""Which argument of a product is its bias."""
+
+
 class Census(TorchDispatchMode):
     """Collects the names of the ATen operations that run under it."""
 
@@ -114,12 +132,21 @@ class Census(TorchDispatchMode):
         super().__init__()
         self.names: set[str] = set()
         self.seeded = False
+        self.has_variance_behind_bias = False
+        """Whether a product with a bias ran before an operation that forms a variance."""
+        self._has_bias = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Record `func` and run it unchanged."""
         self.names.add(func.overloadpacket.__name__)
+        self._follow_bias(func.overloadpacket.__name__, args)
         self.seeded |= torch.Tag.nondeterministic_seeded in func.tags
         return func(*args, **(kwargs or {}))
+
+    def _follow_bias(self, name: str, args: Any) -> None:
+        place = BIAS_PLACE.get(name, len(args))
+        self._has_bias |= place < len(args) and args[place] is not None
+        self.has_variance_behind_bias |= self._has_bias and name in VARIANCES
 
     @property
     def multilinear(self) -> bool:

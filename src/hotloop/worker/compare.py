@@ -19,7 +19,10 @@ lies two decades above.
 
 Far values that eager itself bears badly (`admission.py`) are there for overflow, not for precision.
 They have no rule for tiles and four times the envelope; where a few elements carry eager's error,
-the first rule alone.
+only the first rule and
+
+gross      elements off by over half the golden's spread <= 4 times the envelope's, 1 and 0.4 %
+
 Integers, booleans and the `integers` profile are compared exactly, but for ties of an arg-reduction
 (`ties.py`).
 
@@ -44,6 +47,7 @@ from hotloop.worker.error_stats import (
     tile_counts,
     unravel,
 )
+from hotloop.worker.gross import gross_errors, most_gross
 from hotloop.worker.tile_few import without_few
 from hotloop.worker.tile_ranks import beyond_rank
 
@@ -83,8 +87,11 @@ def gate(candidate: torch.Tensor, golden: torch.Tensor, bound: Bound) -> GateRes
     stats = error_stats(candidate, golden)
     if stats.nonfinite:
         return GateResult(False, "nonfinite", stats, 0)
-    if bound.rigour is Rigour.FINITE:
-        return GateResult(True, None, stats, 0)
+    if bound.rigour is Rigour.GROSS:
+        beyond = gross_errors(candidate, golden, bound.spread) > most_gross(
+            bound.gross, stats.count
+        )
+        return GateResult(not beyond, "gross" if beyond else None, stats, 0)
     bad = stats.tile_sum_sq.sqrt() > bound.tile_limit
     bad_tiles = int(bad.sum().item())
     rule = None
@@ -129,17 +136,27 @@ def timed_gate(candidate: torch.Tensor, trusted: torch.Tensor, bound: Bound) -> 
     There is no golden for the fresh inputs of a timed call. Both may be off by the envelope, so the
     triangle inequality gives the limits: those of `gate` plus one envelope and one rounding. For
     tiles it is that of the loosest tile, because the trusted values were drawn anew.
+
+    The bound's rigour holds as in `gate`: calls are timed on far values where the reference bears
+    no ordinary ones, and one of several outputs may be saturated there.
     """
     if bound.exact:
         return bool(torch.equal(candidate, trusted))
     stats = error_stats(candidate, trusted)  # widened piece by piece
     if stats.nonfinite:
         return False
+    if bound.rigour is Rigour.GROSS:
+        # those of either side: an element where both are off need not be the same one
+        most = most_gross(bound.gross, stats.count) + bound.gross
+        return gross_errors(candidate, trusted, bound.spread) <= most
     rmse = (bound.bulk_factor + 1) * bound.envelope_rmse + 2 * bound.floor_rmse
     largest = (bound.tail_factor + 1) * bound.envelope_max + 2 * bound.floor_max
+    if not (stats.rmse <= rmse and stats.max_abs <= largest):  # so that NaN is no pass
+        return False
+    if bound.rigour is Rigour.ROUGH:
+        return True
     tile = bound.tile_limit.max() + bound.envelope_tile.max().sqrt() + bound.floor_tile.max().sqrt()
-    worst_tile = float(stats.tile_sum_sq.max().sqrt().item())
-    return stats.rmse <= rmse and stats.max_abs <= largest and worst_tile <= float(tile.item())
+    return float(stats.tile_sum_sq.max().sqrt().item()) <= float(tile.item())
 
 
 def within_declared(

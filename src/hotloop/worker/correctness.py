@@ -211,6 +211,7 @@ def case_result(
         golden_rms=bound.golden_rms,
         mismatches=mismatches,
         worst_index=unravel(result.stats.worst, bound.shape),
+        rigour=Rigour.FULL if bound.exact else bound.rigour,
     )
 
 

@@ -6,6 +6,8 @@ Members
                   hardware's power of two: what a simple kernel does (`sequential.py`)
     reordered     sums cut into runs and combined in another order: split-K, two-stage reductions,
                   online softmax (`reordered.py`)
+    from_bias     accumulators that begin at the bias, where it is large: the profile `biased`
+                  (`from_bias.py`)
     conv_float32  float32 convolutions, where eager's may use TF32 (a GPU)
     compiled      the compiled model (a GPU)
 
@@ -28,7 +30,7 @@ from torch import Tensor
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hotloop.worker import plain_forms, reordered, sequential
+from hotloop.worker import from_bias, plain_forms, reordered, sequential
 from hotloop.worker.draw import Outputs, max_abs_difference
 from hotloop.worker.module_runner import quiet
 
@@ -42,7 +44,7 @@ def _cast(value: Tensor, like: Tensor, dtype: torch.dtype | None = None) -> Tens
 
 
 class Rules:
-    """ATen operations in terms of one arithmetic: `sequential` or `reordered`."""
+    """ATen operations in terms of one arithmetic, a module such as `sequential`."""
 
     def __init__(self, arithmetic: Any) -> None:
         self._math = arithmetic
@@ -52,7 +54,7 @@ class Rules:
         return {
             aten.mm.default: self._mm,
             aten.bmm.default: self._mm,
-            aten.addmm.default: self._addmm,
+            aten.addmm.default: getattr(self._math, "addmm", self._addmm),
             aten.baddbmm.default: self._addmm,
             aten.mv.default: self._mv,
             aten.dot.default: self._dot,
@@ -116,7 +118,9 @@ class Rules:
         *,
         dtype: torch.dtype | None = None,
     ) -> Tensor:
-        return _cast(self._math.mean(x, dim or [], keepdim=keepdim), x, dtype)
+        # With its dimension kept, a mean goes back to the values: norms written by hand do that.
+        mean = self._math.centre if keepdim else self._math.mean
+        return _cast(mean(x, dim or [], keepdim=keepdim), x, dtype)
 
     def _var(
         self,
@@ -135,7 +139,8 @@ class Rules:
     def _var_mean(
         self, x: Tensor, dim: Sequence[int] | None = None, **options: Any
     ) -> tuple[Tensor, Tensor]:
-        return self._var(x, dim, **options), self._mean(x, dim, options.get("keepdim", False))
+        centre = self._math.centre(x, dim or [], keepdim=options.get("keepdim", False))
+        return self._var(x, dim, **options), _cast(centre, x)
 
     def _var_mean_of_dims(
         self, x: Tensor, dim: Sequence[int], unbiased: bool = True, keepdim: bool = False
@@ -223,7 +228,7 @@ class OtherOrder(TorchDispatchMode):
     """Runs products, reductions and a few functions on floating tensors in another arithmetic.
 
     Args:
-        arithmetic: the module that has it, `sequential` or `reordered`.
+        arithmetic: the module that has it, such as `sequential`.
     """
 
     def __init__(self, arithmetic: Any) -> None:
@@ -267,8 +272,10 @@ class BlockedSequential(OtherOrder):
         super().__init__(sequential)
 
 
-ORDERS: dict[str, Any] = {"sequential": sequential, "reordered": reordered}
-"""Members beside eager that need no compiler, by name."""
+def orders(profile: str) -> dict[str, Any]:
+    """Return the arithmetic of the members beside eager that need no compiler, by name."""
+    usual = {"sequential": sequential, "reordered": reordered}
+    return {**usual, "from_bias": from_bias} if profile == "biased" else usual
 
 
 def outlier_reason(member: Outputs, eager: Outputs, others: Sequence[Outputs]) -> str | None:

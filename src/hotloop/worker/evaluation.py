@@ -96,8 +96,14 @@ class Evaluation:
             text = f"{answer['error']['type']}: {answer['error']['message']}"
             raise InfraError(f"a process could not map the judge's buffers: {text[:500]}")
 
-    def load(self, init_args: Sequence[Any]) -> None:
+    def load(self, init_args: Sequence[Any], *, buffers_alike: bool = False) -> None:
         """Load the candidate into the attached process and bind the state.
+
+        Args:
+            init_args: of its constructor.
+            buffers_alike: whether buffers that it registers must have the reference's shapes and
+                dtypes. Attention's captured tensors have to, at the problem's own sizes: of others
+                a constructor without arguments cannot know.
 
         Raises:
             Failed: it cannot be loaded.
@@ -114,6 +120,8 @@ class Evaluation:
             "state": {n: s.to_json() for n, s in self.board.state.items()},
             "sets": [self.describe_set(*s) for s in self.board.sets],
             "reserve_bytes": self.board.reserve_bytes,
+            "buffers_alike": buffers_alike,
+            "precision": self.board.precision,
         }
         self.ask(message, LOAD_S, Stage.CORRECTNESS)
 

@@ -206,6 +206,15 @@ def perturb_constants(
             state[name].add_(noise, alpha=0.5)
 
 
+def own_memory(tensor: Tensor) -> Tensor:
+    """Return a tensor as it is, or a contiguous copy where elements of it may share memory.
+
+    An expanded tensor has one value for many elements, and torch refuses to write into it. The
+    arena has a place for each element, as the tensor itself has after a move to another dtype.
+    """
+    return tensor.contiguous() if _overlaps(tensor) else tensor
+
+
 def _equal(a: Tensor, b: Any) -> bool:
     """Whether two tensors are equal; NaN equals NaN."""
     if not isinstance(b, Tensor) or a.shape != b.shape or a.dtype != b.dtype:
@@ -242,5 +251,4 @@ def _place(value: Any, device: str, dtype: torch.dtype | None) -> Any:
         return value
     target = dtype if dtype is not None and value.dtype.is_floating_point else value.dtype
     placed = value.detach().to(device=device, dtype=target)
-    # The arena has a place for each element, and a copy into shared memory is refused by torch.
-    return placed.contiguous() if _overlaps(placed) else placed
+    return own_memory(placed)

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from hotloop.worker import baselines, golden, inputs, value_profiles
+from hotloop.worker import baselines, from_bias, golden, inputs, parameters, value_profiles
 from hotloop.worker.admission import admitted, for_final
 from hotloop.worker.attribution import user_code
 from hotloop.worker.bound import Rigour
@@ -34,11 +34,11 @@ from hotloop.worker.draw import (
     output_specs,
     tensor_spec,
 )
-from hotloop.worker.envelope import ORDERS, OtherOrder, outlier_reason, recurrent_parts
+from hotloop.worker.envelope import OtherOrder, orders, outlier_reason, recurrent_parts
 from hotloop.worker.memory import DoesNotFit
 from hotloop.worker.module_runner import ModuleRunner, bind, state_of, tensors_of
 from hotloop.worker.precision import STRICT, applied
-from hotloop.worker.value_profiles import KEEPS_INPUTS, MODEL_PROFILES, RANDOM_PARAMETERS
+from hotloop.worker.value_profiles import KEEPS_INPUTS, MODEL_PROFILES
 
 PROFILES = value_profiles.names(MODEL_PROFILES)
 NOMINAL_SEED = 1
@@ -69,6 +69,9 @@ class ModelReference(Reference):
         self._specs = self._describe(nominal, outputs)
         self.io_bytes = nbytes([*tensors_of(nominal.inputs), *nominal.state.values(), *outputs])
         self._degenerate = degenerate_reasons(self, nominal, outputs)
+        self.takes_biases = parameters.takes_biases(nominal.state, self.census) and from_bias.fits(
+            self.flops, self.device
+        )
         del nominal, outputs
         self.profiles, self._exact = admitted(self)
         self.final_profiles = for_final(self)
@@ -83,12 +86,7 @@ class ModelReference(Reference):
         for value, source in zip(values, self.sources, strict=True):
             if source is not None and profile not in KEEPS_INPUTS:
                 value_profiles.fill(value, profile, gen, self.reach)
-        if profile in RANDOM_PARAMETERS:
-            inputs.perturb_constants(state, self.constant_names, gen)
-        elif profile == "integers":
-            for value in state.values():
-                if value.dtype.is_floating_point:
-                    value_profiles.fill(value, profile, gen, self.reach)
+        parameters.replace(state, profile, gen, constants=self.constant_names, reach=self.reach)
         return Draw(values, state, seed, profile)
 
     def redraw_inputs(self, draw: Draw, seed: int) -> None:
@@ -156,7 +154,7 @@ class ModelReference(Reference):
     def envelope(self, draw: Draw) -> dict[str, Outputs]:
         """Return eager, sums in other orders, float32 convolutions and the compiled model."""
         members = {"eager": self.eager(draw)}
-        for name, arithmetic in ORDERS.items():
+        for name, arithmetic in orders(draw.profile).items():
             mode = OtherOrder(arithmetic)
             try:
                 parts = recurrent_parts(self.census.names)
@@ -166,6 +164,8 @@ class ModelReference(Reference):
                     members[name] = sums
             except torch.OutOfMemoryError:
                 self.note(f"envelope member {name!r} left out: it does not fit in memory")
+                if name == "from_bias":
+                    members[name] = from_bias.unknown(members["eager"])
         if self.device == "cuda" and self.census.convolves and self.precision.conv_tf32:
             with applied(STRICT):
                 members["conv_float32"] = self._runner.run(draw.state, draw.inputs, draw.seed)

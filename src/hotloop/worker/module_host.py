@@ -30,15 +30,20 @@ class HostedModel:
     names: dict[str, str]
     """Reference name -> own name."""
 
-    def bind(self, state: Mapping[str, torch.Tensor]) -> None:
+    def bind(self, state: Mapping[str, torch.Tensor], *, buffers_alike: bool = False) -> None:
         """Set parameters and buffers by the reference's names; unknown ones are left out.
 
+        Args:
+            state: the reference's tensors.
+            buffers_alike: whether registered buffers have to be like the reference's, as parameters
+                always have. One that is registered as None takes what comes.
+
         Raises:
-            ContractError: a parameter has another shape or dtype than the reference's.
+            ContractError: a parameter or such a buffer has another shape or dtype.
         """
         for reference_name, tensor in state.items():
             own = self.names.get(reference_name, reference_name)
-            _set_by_name(self.model, own, tensor)
+            _set_by_name(self.model, own, tensor, buffers_alike=buffers_alike)
 
     def prepare(self) -> None:
         """Run the optional `prepare()`."""
@@ -95,7 +100,9 @@ def host_model(module: Any, init_args: Sequence[Any], device: str) -> HostedMode
     return HostedModel(module, model.requires_grad_(False), names)
 
 
-def _set_by_name(model: torch.nn.Module, dotted: str, tensor: torch.Tensor) -> None:
+def _set_by_name(
+    model: torch.nn.Module, dotted: str, tensor: torch.Tensor, *, buffers_alike: bool
+) -> None:
     *path, leaf = dotted.split(".")
     owner: Any = model
     for part in path:
@@ -103,15 +110,20 @@ def _set_by_name(model: torch.nn.Module, dotted: str, tensor: torch.Tensor) -> N
         if not isinstance(owner, torch.nn.Module):
             return
     if leaf in owner._parameters:
-        own = owner._parameters[leaf]
-        if own is not None and (own.shape != tensor.shape or own.dtype != tensor.dtype):
-            raise ContractError(
-                f"parameter {dotted!r}: expected {tuple(tensor.shape)} {tensor.dtype}, "
-                f"got {tuple(own.shape)} {own.dtype}"
-            )
+        _check_alike(f"parameter {dotted!r}", owner._parameters[leaf], tensor)
         owner._parameters[leaf] = torch.nn.Parameter(tensor, requires_grad=False)
     elif leaf in owner._buffers:
+        if buffers_alike:
+            _check_alike(f"buffer {dotted!r}", owner._buffers[leaf], tensor)
         owner._buffers[leaf] = tensor
+
+
+def _check_alike(what: str, own: torch.Tensor | None, tensor: torch.Tensor) -> None:
+    if own is not None and (own.shape != tensor.shape or own.dtype != tensor.dtype):
+        raise ContractError(
+            f"{what}: expected {tuple(tensor.shape)} {tensor.dtype}, as the reference has it, "
+            f"got {tuple(own.shape)} {own.dtype}; register it like that"
+        )
 
 
 def flatten_outputs(result: Any) -> list[torch.Tensor]:

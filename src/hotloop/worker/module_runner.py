@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from hotloop.errors import ProblemError
 from hotloop.worker.attribution import user_code
 from hotloop.worker.draw import Outputs
-from hotloop.worker.inputs import seeded
+from hotloop.worker.inputs import own_memory, seeded
 
 
 class ModuleRunner:
@@ -119,9 +119,9 @@ def bind(model: Any, state: dict[str, Tensor]) -> None:
 
 
 def state_of(model: Any) -> dict[str, Tensor]:
-    """Return parameters and buffers by name."""
+    """Return parameters and buffers by name; those that `expand` made, with their own values."""
     named = (*model.named_parameters(), *model.named_buffers())
-    return {name: tensor.detach() for name, tensor in named}
+    return {name: own_memory(tensor.detach()) for name, tensor in named}
 
 
 def tensors_of(values: Any) -> list[Tensor]:

@@ -62,6 +62,11 @@ def mean(x: Tensor, dims: Sequence[int], *, keepdim: bool = False) -> Tensor:
     return total(x, dims, keepdim=keepdim) * (1.0 / max(reduced_count(x, dims), 1))
 
 
+def centre(x: Tensor, dims: Sequence[int], *, keepdim: bool = False) -> Tensor:
+    """Return the mean that a variance over `dims` is about: as any mean."""
+    return mean(x, dims, keepdim=keepdim)
+
+
 def variance(x: Tensor, dims: Sequence[int], correction: float, *, keepdim: bool = False) -> Tensor:
     """Return the variance about a first element, corrected by its mean: the shifted one-pass form.
 

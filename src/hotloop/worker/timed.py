@@ -19,7 +19,7 @@ import torch
 from hotloop.core.audit import Audit
 from hotloop.worker.cases import Case
 from hotloop.worker.clock import make_clock
-from hotloop.worker.compare import Bound
+from hotloop.worker.compare import Bound, Rigour
 from hotloop.worker.compulsory import compulsory
 from hotloop.worker.copy_out import copy_out
 from hotloop.worker.module_host import flatten_outputs
@@ -51,9 +51,14 @@ class TimedInputs:
         oracle: Callable[[], Any],
         audit: Audit | None = None,
     ) -> TimedInputs:
-        """Wrap a draw; measures the cost of copying its outputs."""
+        """Wrap a draw; measures the cost of copying its outputs.
+
+        Raises:
+            ValueError: no output of a timed call could be told from a wrong one.
+        """
+        bounds = telling_bounds(case)
         outputs = flatten_outputs(oracle())
-        return cls(reference, draw, case.bounds, oracle, _copy_ms(outputs), audit)
+        return cls(reference, draw, bounds, oracle, _copy_ms(outputs), audit)
 
     def redraw(self, seed: int | None = None) -> int:
         """Put new input values in place; returns the (secret) seed that draws them again."""
@@ -70,6 +75,22 @@ class TimedInputs:
     def trusted(self) -> list[torch.Tensor]:
         """Return the trusted outputs for the values now in place."""
         return flatten_outputs(self.oracle())
+
+
+def telling_bounds(case: Case) -> tuple[Bound, ...]:
+    """Return the bounds of a case whose values calls can be timed on.
+
+    Raises:
+        ValueError: all outputs are looked at for gross errors only. Admission puts such values last
+            and refuses problems that have no others, so nobody times on them; a kernel could then
+            give results of earlier calls.
+    """
+    if all(bound.rigour is Rigour.GROSS and not bound.exact for bound in case.bounds):
+        raise ValueError(
+            f"expected timed values on which a wrong output shows, got {case.profile!r}: its "
+            "outputs are looked at for gross errors only; time on another profile"
+        )
+    return case.bounds
 
 
 def secret_seed() -> int:

@@ -10,13 +10,14 @@ Not here: which inputs may be overwritten (`inputs.py`), what attention's values
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from hotloop.core.verdict import Tier
+from hotloop.worker.apart import FACTORS, parts
 from hotloop.worker.bound import Rigour
 
 LARGE_SCALES = (64.0, 32.0, 16.0, 8.0, 4.0)
@@ -29,16 +30,15 @@ SPIKE_COLUMNS = 32
 SPIKE_PLACES = ((1, True), None, (1, False), None, (-1, True), None, (-1, False), None)
 """Spikes of eight consecutive rows: the sign, and whether it stands in the second half of the row.
 One of a row hides the rest of a softmax, so half of the rows have none."""
-FACTORS = ((2.0**-10, 1.0, 16.0, -16.0), (1.0, 16.0, -16.0), (1.0, 16.0), (1.0,))
-"""Factors of the parts of `negative` that are tried, the first that the reference bears are taken.
-16 goes beyond numbers that stand for infinity, such as 10, to either side; beside 2**-10 a padding
-or an epsilon of 0.001 is not small. `positive_mean` has one range: sums over any dimension, and a
-variance in one pass, need a mean that is large beside the deviation."""
 LARGEST_FRAC = 0.5
 """Results of `large` stay below this share of the largest number of their dtype."""
 FAR_SCALE = 2.0**17
 """Of `far`: 62 % of its values are over 65504, float16's largest, 32 % over twice that, where the
 second of two clamped float16 parts overflows too."""
+BIAS = 2.0**8
+"""Of `biased`. A variance in one pass loses (bias / deviation) ** 2 * 2**-24 of itself: 1 % at the
+deviation 0.6 of a convolution with torch's initial weights. Values round to 2**-16 of the bias in
+any kernel, and sums that begin at it are some ten times that off."""
 SMALL_SCALE = 1e-3
 ZERO_FRAC = 0.8
 RAMP = 3.0
@@ -87,8 +87,8 @@ MODEL_PROFILES = (
     ),
     _fast(
         "negative",
-        "U(-2, -1), quarters of the first dimension times 2**-10, 1, 16 and -16",
-        "extrema that begin at 0, 10 or -10, or that padding of 0 wins",
+        "U(-2, -1), parts of the first dimension times 2**-24, 1, 16 and -16",
+        "extrema that begin at 0, 10 or -10, or that padding of 0 wins; rows that share a scale",
     ),
     _fast(
         "large",
@@ -99,6 +99,11 @@ MODEL_PROFILES = (
         "far",
         "N(0, 1) times 2**17",
         "values that go through float16 unscaled, numbers that stand for infinity",
+    ),
+    _fast(
+        "biased",
+        "N(0, 1), biases of products and convolutions near 256",
+        "a variance in one pass behind a bias",
     ),
     _fast("integers", "{-1, 0, 1}", "an element left out or counted twice, bit for bit"),
     _final("uniform", "U(-1, 1)", "negative values, where `normal` leaves the domain"),
@@ -183,7 +188,7 @@ def _positive_mean(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
 
 
 def _negative(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
-    for part, factor in _parts(tensor, reach.factors):
+    for part, factor in parts(tensor, reach.factors):
         part.uniform_(-2, -1, generator=gen).mul_(factor)
 
 
@@ -224,22 +229,6 @@ def _sorted(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
     tensor.add_(_row_values(tensor).normal_(generator=gen))
 
 
-def _parts(tensor: Tensor, factors: tuple[float, ...]) -> Iterator[tuple[Tensor, float]]:
-    """Yield parts of the first dimension that has several elements, with one factor each.
-
-    Whole slices, so that a reduction along any later dimension sees one factor alone, and so does a
-    tile of the gate. Of a single row all have the factor 1: the largest would hide the others.
-    """
-    several = [d for d, size in enumerate(tensor.shape[:-1]) if size > 1]
-    if not several:
-        yield tensor, 1.0
-        return
-    size, count = tensor.shape[several[0]], len(factors)
-    for i, factor in enumerate(factors):
-        start, end = i * size // count, (i + 1) * size // count
-        yield tensor.narrow(several[0], start, end - start), factor
-
-
 def _add_spikes(tensor: Tensor, gen: torch.Generator, scale: float) -> None:
     """Overwrite one value of each row that `SPIKE_PLACES` gives a spike, in place."""
     columns, every = tensor.shape[-1], len(SPIKE_PLACES)
@@ -271,6 +260,7 @@ _FILLS: Mapping[str, Callable[[Tensor, torch.Generator, Reach], None]] = {
     "negative": _negative,
     "large": _large,
     "far": _far,
+    "biased": _normal,
     "integers": _integers,
     "small": _small,
     "sparse": _sparse,

@@ -160,7 +160,9 @@ class Verification:
             view.board.write_state(view.book.draw_of(first))
             leave_room()
             evaluation.attach()
-            evaluation.load(tuple(view.reference.loaded.init_args or ()))
+            loaded = view.reference.loaded
+            alike = view is self._session.nominal and loaded.sizes is not None  # of attention
+            evaluation.load(tuple(loaded.init_args or ()), buffers_alike=alike)
         except Failed as failed:
             evaluation.close()
             where = workload_of(view.reference.loaded.problem, view.workload.name)

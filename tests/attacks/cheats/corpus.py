@@ -28,6 +28,9 @@ INIT = "    def __init__(self):\n        super().__init__()\n        {line}\n\n"
 STATE = {
     "scaled": "self.scale = torch.nn.Parameter(torch.empty(48))",
     "linear": "self.linear = torch.nn.Linear(96, 24)",
+    "biased_norm": "self.linear = torch.nn.Linear(96, 48)",
+    "rows_apart": "self.w = torch.nn.Parameter(torch.empty(32, 1024))",
+    "gates": "self.w = torch.nn.Parameter(torch.empty(32, 64))",
 }
 """What the constructor of a problem's `ModelNew` makes, where it has parameters."""
 

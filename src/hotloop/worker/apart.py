@@ -1,0 +1,68 @@
+"""Parts of a tensor with values far apart: what the value profile `negative` multiplies them by.
+
+What a row's result depends on is that row. A kernel that takes float32 to float16 with one power of
+two for a whole batch, or for a tile of rows, makes it depend on its neighbours: the small ones lose
+their bits, though every error is small beside the largest value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+FACTORS = (
+    (2.0**-24, 1.0, 16.0, -16.0),
+    (2.0**-10, 1.0, 16.0, -16.0),
+    (1.0, 16.0, -16.0),
+    (1.0, 16.0),
+    (1.0,),
+)
+"""Factors of the parts that are tried, the first that the reference bears are taken.
+
+16 goes beyond numbers that stand for infinity, such as 10, to either side; beside 2**-10 a padding
+or an epsilon of 0.001 is not small. 2**-24 is float16's last bit: scaled by their neighbours of 16,
+such values are lost there, and ordinary ones in float32, bfloat16 or TF32. `positive_mean` has one
+range: sums over any dimension, and a variance in one pass, need a mean that is large beside the
+deviation."""
+NORMAL = 16.0
+"""The smallest factor is at least this many times a dtype's smallest normal number."""
+ROOM = 8
+"""Slices of a part, on average, from which the borders are moved off the even ones."""
+
+
+def holds(dtype: torch.dtype, factors: tuple[float, ...]) -> bool:
+    """Whether values times any of the factors keep their bits; integers have none to lose."""
+    return not dtype.is_floating_point or min(map(abs, factors)) >= NORMAL * torch.finfo(dtype).tiny
+
+
+def parts(tensor: Tensor, factors: tuple[float, ...]) -> Iterator[tuple[Tensor, float]]:
+    """Yield parts of the first dimension that has several elements, with one factor each.
+
+    Whole slices, so that a reduction along any later dimension sees one factor alone, and so does a
+    tile of the gate. Of a single row all have the factor 1: the largest would hide the others.
+
+    Args:
+        tensor: any shape; the last dimension is never cut.
+        factors: one for each part.
+    """
+    several = [d for d, size in enumerate(tensor.shape[:-1]) if size > 1]
+    if not several:
+        yield tensor, 1.0
+        return
+    ends = borders(tensor.shape[several[0]], len(factors))
+    for factor, start, end in zip(factors, ends, ends[1:], strict=False):
+        yield tensor.narrow(several[0], start, end - start), factor
+
+
+def borders(size: int, count: int) -> list[int]:
+    """Return where `count` parts of `size` slices begin and end, from 0 to `size`.
+
+    Where there is room the inner ones are odd and a sixth of a part late, so that a kernel's tile
+    of a power of two lies across them: what the rows of one tile share shows there.
+    """
+    even = [i * size // count for i in range(count + 1)]
+    if size < ROOM * count:
+        return even
+    return [0, *((end + size // (6 * count)) | 1 for end in even[1:-1]), size]
