@@ -12,7 +12,7 @@ from hotloop.worker.compare import Rigour, gate, make_bound, reseeded
 from hotloop.worker.gross import SLACK, gross_errors, most_gross, spread
 from hotloop.worker.reference import build_reference
 
-SEEDS = range(8)
+SEEDS = range(5)
 LARGEST = 65504.0
 """Of float16."""
 WEIGHT = "self.w = torch.nn.Parameter(torch.randn(128, 16) / 12)"
@@ -27,7 +27,7 @@ BODIES = {
 def far(request):
     """Far values of a problem whose results are saturated, on several seeds, and its last part."""
     body, last = BODIES[request.param]
-    reference = build_reference(forward(body, "torch.rand(1024, 128)", init=WEIGHT))
+    reference = build_reference(forward(body, "torch.rand(512, 128)", init=WEIGHT))
     assert reference.rigour("far", 0) is Rigour.GROSS
     book = CaseBook(reference, "nominal")
     for seed in SEEDS:
@@ -64,7 +64,7 @@ CHEATS = {
     ).nan_to_num(0.0, posinf=0.0, neginf=0.0),
     "zeros": lambda x, w: torch.zeros(len(x), w.shape[1]),
     "the rows in another order": lambda x, w: (x @ w).roll(1, 0),
-    "every sixteenth row wrong": lambda x, w: torch.cat([-x[:64], x[64:]]) @ w,
+    "every sixteenth row wrong": lambda x, w: torch.cat([-x[:32], x[32:]]) @ w,
 }
 
 
