@@ -43,7 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         suites = [(folder, read_suite(folder)) for folder in args.suite]
         rows = read_rows(
-            _run(folder, record, member) for folder, record in suites for member in record.problems
+            _run(folder, record, member, args.model)
+            for folder, record in suites
+            for member in record.problems
         )
     except (HotloopError, ValueError) as exc:
         print(f"kernelbench: {exc}", file=sys.stderr)
@@ -65,10 +67,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if waiting else 0
 
 
-def _run(folder: Path, record: SuiteRecord, member: Member) -> SuiteRun:
+def _run(folder: Path, record: SuiteRecord, member: Member, model: str | None) -> SuiteRun:
     """Return a problem of a suite, in its suite's column also where its run cannot say which."""
     run = recorded_run(folder, record, member)
-    return replace(run, column=run.column._replace(precision=record.precision))
+    column = run.column._replace(precision=record.precision)
+    return replace(run, column=column, start_of=_author(run.start_of, record, model))
+
+
+def _author(author: str, record: SuiteRecord, model: str | None) -> str:
+    """Return who wrote a kernel, without a path of the machine where it was written."""
+    if not author.startswith("dir:"):
+        return author
+    return model or "dir:" if author == record.options.get("model") else "dir:"
 
 
 def _told(record: SuiteRecord, model: str | None) -> Mapping[str, Any]:
@@ -78,7 +88,12 @@ def _told(record: SuiteRecord, model: str | None) -> Mapping[str, Any]:
         options["model"] = model or "dir:"
     if options.get("examples"):
         options["examples"] = len(options["examples"])
-    return {"options": options, "limits": dict(record.limits), "problems": len(record.problems)}
+    told = {"options": options, "limits": dict(record.limits), "problems": len(record.problems)}
+    if not record.starts:
+        return told
+    authors = {_author(one.author, record, model) for one in record.starts.values()}
+    starts = {"kernels": len(record.starts), "of": sorted(authors), "only": record.start_only}
+    return told | {"starts": starts}
 
 
 def _without_paths(record: Any, folders: Sequence[Path]) -> Any:
@@ -93,7 +108,9 @@ def _without_paths(record: Any, folders: Sequence[Path]) -> Any:
 def row_of(row: RunRow) -> Row:
     """Return the row of one problem as a results file holds it."""
     performance = row.performance
-    return {
+    started = row.best_is_start is not None
+    start = {"best_is_start": row.best_is_start, "start_of": row.run.start_of} if started else {}
+    return start | {
         "key": f"{row.column.name} {row.name}",
         "problem": f"kernelbench/{row.name}",
         "title": row.run.title,

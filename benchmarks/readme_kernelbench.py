@@ -149,6 +149,7 @@ def generator_text(results: Figures, name: str) -> str:
     return (
         f"Generator: a model ({', '.join(models)}), {most}, "
         f"{', '.join(LANGUAGES.get(name, name) for name in languages)}."
+        f"{_began_from(suites, rows_of_column(results, name))}"
     )
 
 
@@ -160,7 +161,23 @@ def _suite_parts(options: Figures) -> tuple[str, str, str]:
 
 def _only_verifies(suite: Figures) -> bool:
     """Whether each problem had the kernel that it began from, and no other."""
-    return bool(suite["options"].get("start")) and suite["limits"].get("max_candidates") == 1
+    return bool(suite.get("starts", {}).get("only"))
+
+
+def _began_from(suites: Sequence[Figures], rows: Sequence[Figures]) -> str:
+    """Return what suites began from, and where that is still their best; nothing where none did."""
+    starts = [suite["starts"] for suite in suites if "starts" in suite]
+    if not starts:
+        return ""
+    many = sum(one["kernels"] for one in starts)
+    authors = ", ".join(sorted({author for one in starts for author in one["of"]}))
+    passed = [row for row in rows if row["status"] in (PASSED, FAST_TIER_PASSED)]
+    same = sum(bool(row.get("best_is_start")) for row in passed)
+    return (
+        f" It began from {many} verified kernel(s) of an earlier suite, written by {authors}; what "
+        f"was spent on those is not counted. In {same} of {len(passed)} solved problems the best "
+        "kernel is the one that it began from."
+    )
 
 
 def _column_lines(results: Figures, name: str) -> list[str]:

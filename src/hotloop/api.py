@@ -21,7 +21,7 @@ from hotloop.engine import Parts, RunResult, StopFlag, run_search
 from hotloop.errors import ConfigError
 from hotloop.kernel_file import read_candidate
 from hotloop.plan import BEST_FOLDER, BUILTIN, SearchPlan, find_problem, plan_search
-from hotloop.report.best import BestResult, write_best
+from hotloop.report.best import BestResult, retire_best, write_best
 from hotloop.search_options import ProblemOptions, SearchOptions
 from hotloop.store.failure import store_errors
 from hotloop.store.reader import RunReader
@@ -45,6 +45,8 @@ def run_plan(
     turns: Turns | None = None,
 ) -> RunResult:
     """Run a plan, or go on with it where its folder left off, and write `best/` if one passed.
+
+    Where none passes any more, a `best/` of before becomes `best.refused/`.
 
     Args:
         plan: what to do.
@@ -80,9 +82,15 @@ def run_plan(
                 result = run_search(plan.problem, parts, spec=plan.spec, listen=listen, stop=stop)
         finally:
             verifier.close()
-        if result.passed:
-            with store_errors(plan.folder):
+        refused = None
+        with store_errors(plan.folder):
+            if result.passed:
                 write_best(plan.folder / BEST_FOLDER, _best(plan, store, result))
+            else:
+                refused = retire_best(plan.folder / BEST_FOLDER)
+    if refused is not None:
+        message = f"no kernel of this run passes any more: what was in best/ is in {refused} now"
+        listen(Event(kind="warning", payload={"message": message}))
     return result
 
 

@@ -10,6 +10,7 @@ from hotloop.prompts.programs import read_program
 
 LANGUAGE_OF_SUFFIX = {".py": "triton", ".cu": "cuda"}
 """Python is read for what it holds."""
+_KNOWN = ", ".join(LANGUAGE_OF_SUFFIX)
 
 
 def read_candidate(path: Path) -> Candidate:
@@ -23,8 +24,7 @@ def read_candidate(path: Path) -> Candidate:
     """
     language = LANGUAGE_OF_SUFFIX.get(path.suffix)
     if language is None:
-        known = ", ".join(LANGUAGE_OF_SUFFIX)
-        raise ConfigError(f"{path}: expected a kernel file ({known}), got {path.suffix!r}")
+        raise ConfigError(f"{path}: expected a kernel file ({_KNOWN}), got {_what_it_is(path)}")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as exc:
@@ -35,3 +35,10 @@ def read_candidate(path: Path) -> Candidate:
         language = read_program(text).language
     entry = f"kernel{path.suffix}"
     return Candidate(language=language, sources=(SourceFile(path=entry, text=text),), entry=entry)
+
+
+def _what_it_is(path: Path) -> str:
+    """Return what stands where a kernel file was expected."""
+    if path.is_dir():
+        return "a folder"
+    return repr(path.suffix) if path.exists() else "nothing: there is no such file"

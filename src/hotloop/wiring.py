@@ -125,6 +125,7 @@ def open_generator(plan: SearchPlan, store: Store) -> Iterator[Generator]:
             start=plan.start,
             is_outside=plan.model.kind is SpecKind.DIRECTORY,
             withdraw=source.withdraw if isinstance(source, DirectoryModel) else None,
+            notice=source.notice if isinstance(source, DirectoryModel) else lambda: "",
             examples=open_shelf(plan.spec, plan.problem),
         )
     finally:

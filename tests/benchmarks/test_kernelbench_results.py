@@ -10,28 +10,31 @@ from hotloop.core.problem import Policy, Problem, ProblemInfo, ProblemKind
 from hotloop.core.record import to_json
 from hotloop.core.verdict import Performance, Stage, Status, Tier, Verdict
 from hotloop.store.sqlite import SqliteStore
-from hotloop.suite.folder import SUITE_FILE, Member, SuiteRecord
+from hotloop.suite.folder import SUITE_FILE, Begun, Member, SuiteRecord
 from hotloop.testing.fakes import make_spec
 
 TIMES = {"eager": 4.0, "compile": 2.0}
 ENVIRONMENT = {"gpu": "NVIDIA H200", "driver": "580", "torch": "2.11"}
 
 
-def write_suite(folder, *, reason="calls", precision=None):
+def write_suite(folder, *, reason="calls", precision=None, starts=None, action="draft"):
     members = [
         Member(name=f"kernelbench/1/{n}", level=1, number=n, title=f"{n}_ReLU", problem_id=f"p{n}")
         for n in (1, 2)
     ]
     options = {"generator": "model", "model": f"dir:{folder}", "device": "cuda", "settings": {}}
     options |= {} if precision is None else {"precision": precision}
-    record = SuiteRecord(suite="kernelbench", problems=tuple(members), options=options, limits={})
+    record = SuiteRecord(
+        suite="kernelbench", problems=tuple(members), options=options, limits={},
+        starts=starts or {},
+    )  # fmt: skip
     folder.mkdir()
     (folder / SUITE_FILE).write_text(json.dumps(to_json(record)))
-    write_run(folder / members[0].folder, reason, precision or "as_shipped")
+    write_run(folder / members[0].folder, reason, precision or "as_shipped", action)
     return folder
 
 
-def write_run(folder, reason, precision):
+def write_run(folder, reason, precision, action):
     kind, policy = ProblemKind.KERNELBENCH, Policy(precision=precision)
     problem = Problem(name="kernelbench/1/1", kind=kind, source="# x\n", policy=policy)
     info = ProblemInfo(
@@ -42,7 +45,7 @@ def write_run(folder, reason, precision):
     source = SourceFile(path="kernel.py", text="x = 1\n")
     candidate = Candidate(language="triton", sources=(source,))
     attempt = Attempt(
-        id=1, action="draft", point={}, parents=(), generator="model", candidate_id=candidate.id,
+        id=1, action=action, point={}, parents=(), generator="model", candidate_id=candidate.id,
         verdict=None, objective=None, started_s=0.0, finished_s=None,
     )  # fmt: skip
     performance = Performance(
@@ -100,6 +103,22 @@ def test_suites_under_two_precisions_are_two_columns(tmp_path, capsys):
     assert {name: group["correct"] for name, group in side["policies"].items()} == {
         "as_shipped": 1, "strict": 1
     }  # fmt: skip
+
+
+def test_rows_of_a_started_suite_say_whose_kernel_the_best_is(tmp_path):
+    begun = {"kernelbench/1/1": Begun(candidate_id="0" * 16, author="dir:/home/somebody/answers")}
+    for action, is_start in (("start", True), ("draft", None)):
+        suite = write_suite(tmp_path / action, starts=begun, action=action)
+        out = tmp_path / f"{action}.json"
+        assert kernelbench.main([f"--suite={suite}", "--model=me", f"--out={out}"]) == 0
+        record = json.loads(out.read_text())
+        row, missing = record["rows"]
+        assert row.get("best_is_start") is is_start
+        assert row.get("start_of") == ("dir:" if is_start else None), "no path, and not `me`"
+        assert "best_is_start" not in missing
+        (told,) = record["summary"]["suites"]
+        assert told["starts"] == {"kernels": 1, "of": ["dir:"], "only": False}
+        assert "somebody" not in out.read_text()
 
 
 def test_what_waits_is_said_and_bad_input_is_one_line(tmp_path, capsys):

@@ -84,6 +84,24 @@ def test_a_folder_that_is_no_suite_is_one_line(place, capsys):
     assert len(error.strip().splitlines()) == 1
 
 
+def test_what_is_not_there_is_one_line(place, capsys):
+    assert main(["bench", "kernelbench", "--start", "nowhere", *ON]) == 2
+    error = capsys.readouterr().err
+    assert "--start nowhere: expected a kernel's file or the folder of a suite" in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_a_damaged_journal_there_is_one_line(place, capsys):
+    bench()
+    (place / "s" / "runs" / "1-2" / "journal.sqlite").write_bytes(b"no database" * 1000)
+    capsys.readouterr()
+    assert start("--start-only") == 3
+    error = capsys.readouterr().err
+    assert "1-2: the journal is damaged" in error
+    assert len(error.strip().splitlines()) == 1
+    assert not (place / "t").exists(), "nothing was begun without its kernel"
+
+
 def test_a_suite_without_a_kernel_is_one_line(place, capsys):
     bench()
     capsys.readouterr()
@@ -120,6 +138,8 @@ def test_a_start_goes_to_the_final_tier_and_nothing_else_does(place, capsys):
     said = capsys.readouterr().err
     assert "precision: strict, by --precision" in said
     assert "start: 2 verified kernel(s) of s" in said
+    assert "generator: dir:answers wrote the kernels; nobody is asked now" in said
+    assert "writes" not in said
     assert "without a kernel there: 1 problem(s) are left out: 2/7" in said
     assert judge_on_gpu(place) == []
     assert begin("--verdicts", "v") == 4

@@ -6,9 +6,11 @@ from model_run import Scribe, info_of, plan_in, write_run
 from hotloop import api
 from hotloop.cli.prompt import of_problem, of_run, prompt
 from hotloop.core.attempt import Action
-from hotloop.core.verdict import Status
+from hotloop.core.record import to_json
+from hotloop.core.verdict import Status, Tier
 from hotloop.errors import ConfigError
 from hotloop.store.sqlite import SqliteStore
+from hotloop.testing.fakes import fake_verdict
 
 
 def next_of(folder):
@@ -65,6 +67,26 @@ def test_the_next_prompt_of_a_run_is_made_from_its_journal(tmp_path):
     assert (found.template, found.attempt, found.parents) == ("repair", 2, (1,))
     assert "BLOCK = 16" in found.prompt
     assert found == next_of(plan.folder)  # nothing was written
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_the_next_prompt_builds_on_nothing_that_the_final_tier_refused(tmp_path, is_refused):
+    plan = plan_in(tmp_path, strategy="refine", parallel=1)
+    with SqliteStore(plan.folder) as store:
+        scribe = Scribe(store, plan)
+        scribe.setup()
+        for number, parents, objective in ((1, (), 0.4), (2, (1,), 0.5)):
+            action = Action.OPTIMISE if parents else Action.DRAFT
+            asked = scribe.ask(number, action, parents=parents)
+            scribe.answer(asked, "code")
+            scribe.conclude(asked[0], 16 * number, Status.PASSED, objective=objective)
+        if is_refused:
+            candidate_id = store.attempts()[0].candidate_id
+            wrong = fake_verdict(Status.INCORRECT_NUMERICAL, candidate_id, tier=Tier.FINAL)
+            note = {"attempt_id": 1, "candidate_id": candidate_id, "verdict": to_json(wrong)}
+            store.note("final", note)
+    found = next_of(plan.folder)
+    assert (found.attempt, found.parents) == (3, (2,) if is_refused else (1,))
 
 
 def test_nothing_is_asked_before_the_starting_kernel_is_judged(tmp_path):

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
 from model_run import info_of, plan_in
 
+from hotloop import api
 from hotloop.api import run_plan
+from hotloop.cli.prompt import of_run
 from hotloop.core.verdict import Status, Tier
 from hotloop.engine import StopReason
 from hotloop.testing.fakes import fake_verdict
@@ -30,7 +33,8 @@ class ModelNew(torch.nn.Module):
 """
 
 
-def test_the_prompt_is_replaced_before_anybody_builds_on_a_refused_kernel(tmp_path):
+@pytest.mark.parametrize("close", [True, False])
+def test_the_prompt_is_replaced_by_the_call_that_takes_the_refusal_in(tmp_path, close):
     def session(*, close=False, **content):
         given = {"device": "cuda", "judge": "bundle", "no_wait": True, "strategy": "refine"}
         plan = plan_in(tmp_path, **given, parallel=1, close=close)
@@ -60,11 +64,16 @@ def test_the_prompt_is_replaced_before_anybody_builds_on_a_refused_kernel(tmp_pa
     session(verdicts=judged(0.5, Tier.FAST))
     (old,) = prompts()
     session(close=True)
-    plan, result = session(close=True, verdicts=judged(Status.INCORRECT_NUMERICAL, Tier.FINAL))
-    assert (result.reason, result.passed) == (StopReason.CLOSED, False)
-    plan, result = session()
+    plan, result = session(close=close, verdicts=judged(Status.INCORRECT_NUMERICAL, Tier.FINAL))
+    assert result.reason is (StopReason.CLOSED if close else StopReason.WAITING)
+    assert not result.passed
     (new,) = prompts()
     assert new != old
-    assert result.waiting == (str(new),)
     assert "values are wrong" in new.read_text()
+    with api.load_run(plan.folder) as reader:
+        assert of_run(reader).prompt == new.read_text()
+        assert len(reader.notes("final")) == 1
+    plan, result = session()
+    assert prompts() == [new]
+    assert result.waiting == (str(new),)
     assert "values are wrong" not in (folder / old.name.replace("prompt", "withdrawn")).read_text()

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from hotloop.core.attempt import Budget
 from hotloop.core.verdict import Status, Tier
 from hotloop.engine import Parts, StopReason, run_search
@@ -123,6 +125,20 @@ def test_without_closing_the_same_run_goes_on():
     search(store)
     answer(store)
     assert search(store).reason is StopReason.CANDIDATES
+
+
+@pytest.mark.parametrize("outcome", [0.5, Status.INCORRECT_NUMERICAL])
+def test_a_final_that_came_counts_while_the_search_waits_for_others(outcome):
+    store = begun()
+    answer(store, count=1)
+    search(store, closes=True)
+    answer(store, outcome)
+    for _ in range(2):
+        result = search(store)
+        assert result.reason is StopReason.WAITING
+        assert result.passed == (outcome == 0.5)
+        (note,) = store.notes("final")
+        assert note["candidate_id"] == result.attempts[0].candidate_id
 
 
 def test_a_search_that_found_nothing_is_closed_at_once():

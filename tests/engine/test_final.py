@@ -55,6 +55,36 @@ def close_behind(point, tier):
     return latency.get(str(dict(point)), (3.0, 3.0))[tier is Tier.FINAL]
 
 
+def refusing(bench):
+    """Every kernel is refused at the end."""
+    bench.verifier.behaviour = lambda point, tier: (
+        Status.REWARD_HACK if tier is Tier.FINAL else small_latency_ms(point, tier)
+    )
+    return bench
+
+
+def test_what_was_refused_before_the_search_went_on_leaves_its_places_to_others(bench):
+    bench = refusing(bench)
+    bench.run(max_candidates=8)
+    refused = bench.verifier.verified(Tier.FINAL)
+    later = bench.resumed()
+    later.run(max_candidates=9)
+    fresh = later.verifier.verified(Tier.FINAL)
+    assert len(fresh) == len(refused) == 3
+    assert not set(fresh) & set(refused)
+
+
+def test_three_finals_at_most_also_when_the_run_was_killed_after_them(bench):
+    bench = refusing(bench)
+    bench.run(max_candidates=8)
+    store = bench.store
+    store._notes = [(kind, note) for kind, note in store._notes if kind != "stopped"]
+    later = bench.resumed()
+    result = later.run(max_candidates=8)
+    assert later.verifier.verified(Tier.FINAL) == []
+    assert result.final.status is Status.REWARD_HACK
+
+
 def test_close_candidates_are_settled_by_their_final_times(bench):
     bench.verifier.behaviour = close_behind
     result = bench.run()

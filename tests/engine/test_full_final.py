@@ -8,6 +8,7 @@ import pytest
 from hotloop.core.attempt import SHORT_FINAL, Budget
 from hotloop.core.verdict import Status, Tier
 from hotloop.engine import StopReason, run_search
+from hotloop.errors import WorkerDied
 from hotloop.testing.fakes import FakeVerifier, make_problem, make_spec, small_latency_ms
 
 BEST = {"BLOCK": 64, "num_warps": 8, "split": False}
@@ -43,6 +44,17 @@ class Sessions:
         parts = replace(self.bench.parts(), verifier=verifier)
         result = run_search(problem, parts, spec=spec, clock=verifier.clock)
         return result, verifier.verified(Tier.FINAL)
+
+
+def dies_at(*points):
+    """The judge ends whenever it is to verify one of these at the final tier."""
+
+    def behaviour(point, tier):
+        if tier is Tier.FINAL and (not points or point in points):
+            raise WorkerDied("the judge ended with signal 9")
+        return small_latency_ms(point, tier)
+
+    return behaviour
 
 
 @pytest.fixture
@@ -134,3 +146,47 @@ def test_nothing_short_is_reported_in_a_full_run(sessions):
     second, again = sessions.run(short=False, max_candidates=None)
     assert sorted(again) == sorted(judged)
     assert (second.final.short, second.final.performance.latency_ms) == (False, 1.00)
+
+
+def test_a_machine_fault_takes_no_verdict_away_and_is_asked_about_again(sessions):
+    first, _ = sessions.run(short=True)
+    best = first.final.candidate_id
+    sessions.behaviour = dies_at({a.candidate_id: a.point for a in first.attempts}[best])
+    second, judged = sessions.run(short=False)
+    assert judged.count(best) == 3
+    assert second.passed
+    final = {n["candidate_id"]: n["verdict"] for n in sessions.bench.store.notes("final")}[best]
+    assert (final["status"], final["short"]) == ("PASSED", True)
+    told = [note["message"] for note in sessions.bench.store.notes("warning")]
+    assert any(f"{best} keeps the short final verdict" in message for message in told)
+    sessions.behaviour = small_latency_ms
+    third, again = sessions.run(short=False)
+    assert again == [best]
+    assert (third.final.candidate_id, third.final.short) == (best, False)
+    fourth, none = sessions.run(short=False)
+    assert (fourth.final, none) == (third.final, [])
+
+
+def test_what_was_never_judged_is_no_answer_either(sessions):
+    sessions.behaviour = dies_at()
+    with pytest.raises(WorkerDied):  # the second one fails as well: it is the machine
+        sessions.run(short=True)
+    store = sessions.bench.store
+    (apart,) = store.notes("final")
+    assert apart["verdict"]["evidence"]["kind"] == "not_judged"
+    sessions.behaviour = small_latency_ms
+    result, judged = sessions.run(short=True)
+    assert judged == [apart["candidate_id"]]
+    assert result.passed
+
+
+def test_a_refusal_takes_a_short_verdict_away(sessions):
+    first, _ = sessions.run(short=True)
+    best = first.final.candidate_id
+    sessions.behaviour = lambda point, tier: (
+        Status.RUNTIME_ERROR if tier is Tier.FINAL else small_latency_ms(point, tier)
+    )
+    second, _ = sessions.run(short=False)
+    assert not second.passed
+    finals = {n["candidate_id"]: n["verdict"] for n in sessions.bench.store.notes("final")}
+    assert finals[best]["status"] == "RUNTIME_ERROR"

@@ -1,5 +1,8 @@
 """A prompt that nobody has answered, and a final verdict that refuses the kernel which it shows."""
 
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -59,15 +62,15 @@ class Answered:
         self.folder = folder
         self.store = MemoryStore()
 
-    def run(self, *, wrong=(), closes=False, calls=9):
+    def run(self, *, wrong=(), closes=False, calls=9, wait=False, on_load=lambda: None):
         clock = FastClock()
-        source = DirectoryModel(self.folder, wait=False)
+        source = DirectoryModel(self.folder, wait=wait, poll_s=0.001)
         notes = CallNotes(self.store)
         generator = ModelGenerator(
             ContinuingModel(JournaledModel(source, notes)), notes, self.store, PROBLEM,
-            language="triton", is_outside=True, withdraw=source.withdraw,
+            language="triton", is_outside=True, withdraw=source.withdraw, notice=source.notice,
         )  # fmt: skip
-        verifier = Judge(clock=clock)
+        verifier = Judge(clock=clock, on_load=on_load)
         verifier.wrong = frozenset(wrong)
         parts = Parts(
             generator=generator, strategy=partial(RefineStrategy, width=1), verifier=verifier,
@@ -112,8 +115,10 @@ def test_a_prompt_about_a_kernel_that_was_refused_since_is_replaced(answered):
     assert "0.4 ms" in text
     result = answered.run(closes=True, wrong={0.4})
     assert result.final.performance.latency_ms == 0.5
-    result = answered.run()
     new = answered.waiting()
+    assert new != old, "by the call that learns of the refusal"
+    result = answered.run()
+    assert answered.waiting() == new
     assert result.waiting == (str(new),)
     assert new.name != old.name
     assert new.name.rpartition("-")[0] == old.name.rpartition("-")[0], "it is the same call"
@@ -160,6 +165,34 @@ def test_an_answer_to_a_prompt_that_was_withdrawn_is_refused_and_said(answered):
     answered.answer(0.3)
     (attempt,) = [a for a in answered.run().attempts if a.id == 3]
     assert attempt.objective == 0.3
+
+
+def test_who_waits_for_an_answer_is_told_that_a_late_one_is_not_read(answered):
+    old = answered.until_the_third_prompt()
+    answered.run(closes=True, wrong={0.4})
+    answered.answer(0.2, prompt=old)
+    with ThreadPoolExecutor() as pool:
+        going_on = pool.submit(answered.run, calls=3, wait=True)
+        end_s = time.monotonic() + 10.0
+        while not told_late(answered.store) and time.monotonic() < end_s:
+            time.sleep(0.01)
+        answered.answer(0.3)
+        result = going_on.result(timeout=10)
+    (late,) = told_late(answered.store)
+    assert old.name.replace(".prompt.", ".reply.") in late
+    assert (result.reason, result.final.performance.latency_ms) == (StopReason.CALLS, 0.3)
+
+
+def told_late(store):
+    messages = [note["message"] for note in store.notes("warning")]
+    return [message for message in messages if "is not read" in message]
+
+
+def test_a_folder_that_has_vanished_costs_no_result(answered):
+    answered.until_the_third_prompt()
+    result = answered.run(closes=True, wrong={0.4}, on_load=lambda: shutil.rmtree(answered.folder))
+    assert (result.reason, result.passed) == (StopReason.CLOSED, True)
+    assert "the folder is gone" in answered.store.notes("warning")[-1]["message"]
 
 
 @pytest.mark.parametrize("wrong", [set(), {0.9}])

@@ -1,6 +1,8 @@
 """A prompt in a folder that is taken back before anybody answers it."""
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from asking import KEY, ask, prompt
@@ -35,8 +37,9 @@ def names(folder):
 
 def test_an_unanswered_prompt_is_renamed_and_names_the_other(model, folder):
     assert model.withdraw(OLD, KEY, NEW)
-    assert names(folder) == [f"{OLD_ID}.withdrawn.md"]
-    first, *_, last = (folder / names(folder)[0]).read_text().splitlines()
+    assert names(folder) == sorted([f"{OLD_ID}.withdrawn.md", f"{NEW_ID}.prompt.md"])
+    assert (folder / f"{NEW_ID}.prompt.md").read_text() == "Mend this one."
+    first, *_, last = (folder / f"{OLD_ID}.withdrawn.md").read_text().splitlines()
     assert f"{NEW_ID}.prompt.md" in first
     assert last == "Make this one faster."
     assert model.withdraw(OLD, KEY, NEW), "once more after a crash"
@@ -77,11 +80,39 @@ def test_a_late_answer_is_not_taken_for_that_to_the_other(model, folder):
     assert ask(model, NEW.messages[0].text).text == "x = 2"
 
 
+def test_who_waits_is_told_once_of_a_late_answer(folder):
+    model = DirectoryModel(folder, poll_s=0.001)
+    with ThreadPoolExecutor() as pool:
+        try:
+            waiting = pool.submit(ask, model, NEW.messages[0].text)
+            until(lambda: (folder / f"{NEW_ID}.prompt.md").exists())
+            assert model.notice() == ""
+            (folder / f"{OLD_ID}.withdrawn.md").write_text("withdrawn")
+            (folder / f"{OLD_ID}.reply.md").write_text("x = 1")
+            told = until(model.notice)
+            assert f"{OLD_ID}.reply.md is not read" in told
+            time.sleep(0.02)  # several looks
+            assert model.notice() == ""
+            (folder / f"{NEW_ID}.reply.md").write_text("x = 2")
+            assert waiting.result(timeout=10).text == "x = 2"
+        finally:
+            model.close()
+
+
+def until(found, patience_s=10.0):
+    """Return what is found in the end."""
+    end_s = time.monotonic() + patience_s
+    while not (value := found()) and time.monotonic() < end_s:
+        time.sleep(0.002)
+    return value
+
+
 def test_a_prompt_that_is_asked_again_is_there_again(model, folder):
     model.withdraw(OLD, KEY, NEW)
+    model.withdraw(NEW, KEY, OLD)
     with pytest.raises(Pending):
         ask(model, OLD.messages[0].text)
-    assert names(folder) == [f"{OLD_ID}.prompt.md"]
+    assert names(folder) == sorted([f"{OLD_ID}.prompt.md", f"{NEW_ID}.withdrawn.md"])
 
 
 def test_a_folder_that_has_vanished_is_said(model, folder):

@@ -133,6 +133,23 @@ def test_a_refusal_of_what_it_does_not_show_changes_nothing():
     assert folder.asked == []
 
 
+def test_a_refusal_that_it_reckons_with_already_makes_no_prompt_outdated():
+    run = Run({1: reply("a"), 2: reply("b"), 3: AWAITED}, sees="execution")
+    step(run, 1, fast(0.5))
+    step(run, 2, fast(0.4))
+    refuse(run, 2)
+    open_one = run.propose(3, Action.OPTIMISE, 2)
+    with pytest.raises(errors.Pending):
+        run.write(open_one)
+    assert "values are wrong" in run.prompt(3)
+    refuse(run, 1)  # of this one it shows nothing
+    folder = Folder()
+    later = Run({3: reply("c")}, store=run.store, sees="execution", withdraw=folder)
+    later.write(open_one)
+    assert later.prompt(3) == run.prompt(3)
+    assert folder.asked == []
+
+
 def test_the_time_that_a_repair_is_to_beat_is_renewed_too():
     run = Run({1: reply("a"), 2: reply("b"), 3: reply("c"), 4: AWAITED})
     step(run, 1, fast(0.5))

@@ -105,3 +105,24 @@ def test_the_journal_file_is_marked_as_ours(folder):
     head = (folder / JOURNAL_FILE).read_bytes()[:100]
     assert head.startswith(b"SQLite format 3")
     assert head[68:72] == b"HLOP"
+
+
+def test_a_damaged_journal_is_one_line_and_stays_not_open(folder):
+    journal = folder / JOURNAL_FILE
+    journal.write_bytes(b"no database at all" * 1000)
+    for side in ("-wal", "-shm"):
+        journal.with_name(journal.name + side).unlink(missing_ok=True)
+    with pytest.raises(StoreError, match="the journal is damaged") as caught:
+        RunReader(folder)
+    # The error still holds the frames in which the journal was open.
+    held = [os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if _is_link(entry)]
+    assert str(journal.resolve()) not in held
+    assert "\n" not in str(caught.value)
+
+
+def _is_link(entry):
+    try:
+        os.readlink(entry.path)
+    except OSError:  # the one of this very listing
+        return False
+    return True

@@ -40,6 +40,7 @@ class Made:
     """Of each attempt, the last one repeated; None in it: unknown. None: no note was written."""
     usd: float | None = 0.5
     source: str = KERNEL
+    language: str = "triton"
     problem: str = "# x\n"
     options: dict = field(default_factory=dict)
     checks: tuple = ("conduct",)
@@ -123,7 +124,8 @@ def _asked(n, made):
 
 def _attempt(store, n, outcome, made):
     text = made.source.replace("{n}", str(n))
-    candidate = Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
+    sources = (SourceFile(path="kernel.py", text=text),)
+    candidate = Candidate(language=made.language, sources=sources)
     attempt = replace(_asked(n, made), candidate_id=candidate.id)
     store.propose(attempt, candidate)
     if made.tokens is not None:

@@ -1,5 +1,6 @@
 """Examples: which verified kernel of another problem a prompt shows, and which it never does."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from hotloop.core.problem import ProblemInfo
 from hotloop.core.verdict import Status, Tier
 from hotloop.retrieval.kinship import distance, leading, likeness, operators
 from hotloop.retrieval.shelf import EXAMPLES, HELD_OUT, MAX_CHARS, Shelf, open_shelf
+from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import JOURNAL_FILE, SqliteStore
 from hotloop.testing.fakes import make_problem, make_spec
 
@@ -84,6 +86,21 @@ def test_of_equals_the_fastest_that_passed_the_higher_tier(tmp_path, spec):
 def test_what_is_no_example(tmp_path, spec, ops, outcomes, fields):
     made(tmp_path, "other", *ops, outcomes=outcomes, **fields)
     assert found(tmp_path, spec) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "is_shown"),
+    [(1.0, Status.INCORRECT_NUMERICAL, False), (Status.INCORRECT_NUMERICAL, 1.0, True)],
+)
+def test_of_two_final_verdicts_on_a_kernel_the_last_one_counts(
+    tmp_path, spec, first, then, is_shown
+):
+    made(tmp_path, "other", *CONV_RELU, finals={1: first})
+    made(tmp_path, "twin", *CONV_RELU, finals={1: then})
+    with SqliteStore(tmp_path / "other") as store, RunReader(tmp_path / "twin") as twin:
+        store.note("final", twin.notes("final")[0])
+    shutil.rmtree(tmp_path / "twin")
+    assert found(tmp_path, spec) == ("other" if is_shown else None)
 
 
 def test_a_problem_never_sees_itself_nor_another_language(tmp_path, spec):

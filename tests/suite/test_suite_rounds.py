@@ -56,8 +56,8 @@ class WithoutRules(OutsideVerifier):
 class Searches:
     """Stands in for `api.run_plan`: a search over fakes whose judge is elsewhere."""
 
-    def __init__(self):
-        self.rounds = 0
+    def __init__(self, at_end):
+        self.rounds, self.at_end = 0, at_end
 
     def __call__(self, plan, *, listen, stop, turns=None):
         self.rounds += 1
@@ -72,9 +72,11 @@ class Searches:
                 store=store,
                 closes=plan.closes,
             )
-            return run_search(
+            result = run_search(
                 plan.problem, parts, spec=plan.spec, listen=listen, clock=FastClock(), stop=stop
             )
+        self.at_end()
+        return result
 
 
 class Bench:
@@ -89,12 +91,12 @@ class Bench:
         self.problem_id = self.entry.problem().id
         self.lines, self.shown = [], []
 
-    def run(self, verdicts, *, stop=None, full=False, **options):
+    def run(self, verdicts, *, stop=None, full=False, at_end=lambda: None, **options):
         """Return the number of rounds and where the problem stands."""
         given = {"device": "cuda", "judge": "bundle", "data": self.data, "max_candidates": 3}
         extra = SuiteExtras(short_final=not full)
         plan = plan_suite([self.entry], self.out, {**given, **options}, extra)
-        searches = Searches()
+        searches = Searches(at_end)
         chosen = SuiteOptions(seats=(None,), search=searches, verdicts=verdicts, shown=self._show)
         with Suite(plan.folder, plan.record) as suite:
             stop = stop or StopFlag()
@@ -195,6 +197,31 @@ def test_the_user_ends_it_between_two_rounds(bench):
     bench._show = stopped_once_begun
     rounds, row = bench.run(bench.judged(), stop=stop)
     assert (rounds, row.state) == (1, State.OPEN)
+
+
+def test_answers_to_what_the_last_round_asked_are_left_when_the_user_ends_it(bench):
+    stop = StopFlag()
+    rounds, row = bench.run(bench.judged(), stop=stop, at_end=stop.request)
+    assert (rounds, row.state) == (1, State.VERDICT)
+    assert {item.tier for item in bench.pending()} == {Tier.FAST}
+    bench.run(bench.judged())
+    assert {item.tier for item in bench.pending()} == {Tier.FINAL}
+
+
+def test_a_refusal_of_what_the_last_round_asked_brings_it_further(bench):
+    bench.run(bench.judged())
+    best, second, third = bench.ranked()
+    bench.out = bench.out.with_name("fresh")
+    finals = {best: Status.INCORRECT_NUMERICAL, second: Status.INCORRECT_NUMERICAL}
+    error = JudgeError(
+        problem_id=bench.problem_id, candidate_id=third, tier=Tier.FINAL, error="DeviceLost",
+        message="no GPU",
+    )  # fmt: skip
+    errors = (error, replace(error, asked=2))
+    bench.lines.clear()
+    _, row = bench.run(replace(bench.judged(finals=finals), errors=errors))
+    assert any("ends without its final verdict" in line for line in bench.lines)
+    assert (row.state, row.passed) == (State.DONE, False)
 
 
 def test_what_could_not_be_judged_is_told_and_counted_once(bench):

@@ -1,16 +1,26 @@
 """A suite that begins from the kernels of another: whose, where, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from suite_figure_runs import Made, write_run
 
 from hotloop.core.record import to_json
 from hotloop.core.verdict import Status
-from hotloop.errors import ConfigError, ForeignRun
+from hotloop.errors import ConfigError, ForeignRun, StoreError
 from hotloop.problems import list_kernelbench
 from hotloop.store.reader import RunReader
-from hotloop.suite.folder import SUITE_FILE, Member, Suite, SuiteRecord, check_suite
+from hotloop.store.sqlite import JOURNAL_FILE
+from hotloop.suite.folder import (
+    SUITE_FILE,
+    Begun,
+    Member,
+    Suite,
+    SuiteRecord,
+    check_suite,
+    read_suite,
+)
 from hotloop.suite.planning import plan_suite
 from hotloop.suite.starting import read_starts
 
@@ -80,12 +90,13 @@ def best_of(folder, run):
 
 
 def test_only_a_kernel_that_passed_to_the_end_is_one(earlier):
-    starts = read_starts(earlier, NAMES)
+    starts = read_starts(earlier, NAMES, {})
     assert list(starts.kernels) == NAMES[:1]
     start = starts.kernels[NAMES[0]]
     assert start.kernel.id == best_of(earlier, "1-1"), "the best one, not the first"
     assert (starts.generator, starts.model) == ("model", MODEL)
     assert start.path is None, "no file was written of it"
+    assert start.author == MODEL
 
 
 def test_each_problem_begins_from_its_own_and_the_others_from_nothing(earlier, plan):
@@ -98,21 +109,16 @@ def test_each_problem_begins_from_its_own_and_the_others_from_nothing(earlier, p
     assert by_name[NAMES[0]].spec.options["start"] == kernel
     assert "start" not in by_name[NAMES[1]].spec.options
     assert found.without_start == tuple(NAMES[1:])
-    assert found.record.options["start"].startswith("1 kernels of model, ")
+    assert found.record.options["start"].startswith("model, ")
+    assert found.record.starts == {NAMES[0]: Begun(candidate_id=kernel, author=MODEL)}
     assert found.refused == {}
 
 
-def test_the_same_kernels_are_the_same_suite_and_others_are_not(earlier, plan, tmp_path):
-    first = plan(earlier, model=MODEL)
-    assert plan(earlier, model=MODEL).folder == first.folder
-    with Suite(tmp_path / "s", first.record):
-        pass
-    check_suite(tmp_path / "s", plan(earlier, model=MODEL).record)
-    write_run(earlier / "runs" / "1-4", VERIFIED, NAMES[3])
-    later = plan(earlier, model=MODEL)
-    assert later.folder != first.folder
-    with pytest.raises(ForeignRun, match="was started with start '1 kernels .* now it is '2 "):
-        check_suite(tmp_path / "s", later.record)
+def test_a_damaged_journal_of_the_source_is_no_kernel_that_is_missing(earlier, plan):
+    (earlier / "runs" / "1-1" / JOURNAL_FILE).write_bytes(b"no database at all" * 100)
+    with pytest.raises(StoreError, match="--start: .*1-1: the journal is damaged") as caught:
+        plan(earlier, model=MODEL)
+    assert "\n" not in str(caught.value)
 
 
 def test_start_only_takes_these_kernels_their_author_and_nothing_else(earlier, plan):
@@ -143,6 +149,34 @@ def test_kernels_of_a_model_do_not_end_in_the_column_of_the_builtin_generator(ea
         plan(earlier, model="builtin")
 
 
+def test_start_only_does_not_give_kernels_to_another_model(earlier, plan):
+    for other in ("dir:others", "builtin"):
+        with pytest.raises(ConfigError, match=f"are counted as those of {MODEL}, got --model") as c:
+            plan(earlier, start_only=True, model=other)
+        assert "leave --model out" in str(c.value)
+        assert "\n" not in str(c.value)
+    assert plan(earlier, start_only=True, model=MODEL).jobs, "the same one may be named"
+
+
+def test_templates_do_not_end_in_the_column_of_a_model(tmp_path, plan):
+    folder = write_suite(tmp_path / "b", VERIFIED, generator="builtin", model=None)
+    with pytest.raises(ConfigError, match=f"those of builtin, got --model {MODEL}; leave"):
+        plan(folder, start_only=True, model=MODEL)
+    with pytest.raises(ConfigError, match=f"would be counted as those of {MODEL}; leave --model"):
+        plan(folder, model=MODEL)
+    assert plan(folder, start_only=True, model="builtin").jobs[0].plan.spec.generator == "builtin"
+
+
+def test_who_wrote_a_kernel_stays_known_over_several_suites(earlier, tmp_path):
+    started = Made(outcomes=(1.0,), finals={1: 1.0}, action="start")
+    middle = write_suite(tmp_path / "m", started, VERIFIED, started, model="dir:second")
+    record = read_suite(middle)
+    begun = {n: Begun(candidate_id="0" * 16, author=MODEL) for n in NAMES[:2]}
+    (middle / SUITE_FILE).write_text(json.dumps(to_json(replace(record, starts=begun))))
+    kernels = read_starts(middle, NAMES, {}).kernels
+    assert [kernels[n].author for n in NAMES[:3]] == [MODEL, "dir:second", "a kernel's file"]
+
+
 def test_the_builtin_generator_goes_on_with_its_own(tmp_path, plan):
     folder = write_suite(tmp_path / "b", VERIFIED, generator="builtin", model=None)
     found = plan(folder)
@@ -155,6 +189,8 @@ def test_what_is_no_suite_or_has_no_kernel_is_one_line(earlier, plan, tmp_path):
     for folder in (tmp_path / "empty", earlier / "runs" / "1-1"):
         with pytest.raises(ConfigError, match="--start: expected a kernel's file or the folder of"):
             plan(folder, model=MODEL)
+    with pytest.raises(ConfigError, match="--start .*nowhere: expected a kernel's file or the fol"):
+        plan(tmp_path / "nowhere", model=MODEL)
     bare = write_suite(tmp_path / "bare", REFUSED, UNCONFIRMED, None)
     with pytest.raises(ConfigError, match="expected verified kernels of 4 problem") as caught:
         plan(bare, model=MODEL)

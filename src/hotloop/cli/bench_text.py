@@ -21,7 +21,9 @@ def opening(plan: SuitePlan, chosen: SuiteOptions) -> list[str]:
     """Return the lines that say what is about to happen."""
     search = plan.jobs[0].plan
     lines = [BUILTIN_NOTICE] if search.config.model is None else []
-    if search.config.model is not None:
+    if search.config.model is not None and search.start_only:
+        lines.append(f"generator: {search.config.model} wrote the kernels; nobody is asked now")
+    elif search.config.model is not None:
         lines.append(f"generator: {search.config.model} writes {search.config.language}")
     seats, runs = chosen.seats, chosen.runs_per_seat
     where = f"{len(seats)} GPU(s)" if seats[0] is not None else str(search.spec.device)

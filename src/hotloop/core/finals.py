@@ -23,15 +23,26 @@ Fields: `attempt_id`, `candidate_id`, `verdict`, and `concluded`: how many attem
 verdict by then.
 """
 
+NOT_JUDGED = "not_judged"
+"""Kind of evidence of what no machine could judge. It says nothing of the kernel."""
+
 UNDECIDED = frozenset({Status.INCONCLUSIVE, Status.COMPILED_ONLY})
 """Neither passed nor the kernel's fault: what the loop found out stands."""
+
+
+def was_judged(verdict: Verdict) -> bool:
+    """Whether a machine came to the verdict; else the machine was at fault."""
+    return verdict.evidence is None or verdict.evidence.kind != NOT_JUDGED
 
 
 def is_enough(verdict: Verdict, *, wants_full: bool) -> bool:
     """Whether a verdict answers a run that asks for the full final tier, or is content with less.
 
     A short one that refuses a kernel is enough for both: the full tier checks the same and more.
+    That a machine could not judge is no answer: the next session asks again.
     """
+    if not was_judged(verdict):
+        return False
     return not wants_full or not verdict.short or not verdict.passed
 
 

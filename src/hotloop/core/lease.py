@@ -68,12 +68,14 @@ class LeaseBook(Protocol):
         """Return the accepted verdict; None when there is none yet."""
 
     def set_aside(self, candidate_id: str, tier: Tier, why: str) -> None:
-        """Accept another verdict in place of the one that there is; it stays in the journal.
+        """Accept another verdict in place of the one that there is, and count no failure of before.
+
+        All of it stays in the journal.
 
         Args:
             candidate_id: what is to be judged once more.
             tier: how thoroughly.
-            why: what the verdict lacks.
+            why: what the verdict lacks, or why there is to be one yet.
         """
 
     def failures(self, candidate_id: str, tier: Tier) -> tuple[str, ...]:

@@ -10,21 +10,34 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 from hotloop.core.attempt import Attempt, Proposal, Spent, Written
 from hotloop.core.candidate import Candidate
+from hotloop.core.problem import ProblemInfo
 from hotloop.core.verdict import Evidence, Stage, Status, Tier, Verdict
 from hotloop.engine.calls import POLL_S, Call, Calls
 from hotloop.engine.outage import Outage
 from hotloop.engine.outcomes import Outcomes
 from hotloop.engine.session import Session
-from hotloop.errors import NotRecorded, Pending
+from hotloop.errors import EndpointDown, NotRecorded, Pending
 
 CALL_FAILED = "call_failed"
 """Kind of evidence where there was no answer: its time says nothing of how long answers take."""
 
 Script = tuple[Attempt, Candidate]
 """An attempt and the candidate that was written for it."""
+
+
+@runtime_checkable
+class Posted(Protocol):
+    """A generator whose prompts lie where somebody else finds and answers them."""
+
+    def renew(self, info: ProblemInfo, proposal: Proposal) -> None:
+        """Replace a prompt that waits in vain, as it shows what was refused; call nobody."""
+
+    def notice(self) -> str:
+        """Return a line to be told while answers are awaited; empty: none."""
 
 
 class Desk:
@@ -102,6 +115,9 @@ class Desk:
     def watch(self) -> bool:
         """Give up calls that take too long; return whether a call has ended."""
         self._calls.cut_slow(self._session.meter.slow_call_s())
+        generator = self._session.parts.generator
+        if isinstance(generator, Posted):
+            self._warn_once(generator.notice())
         return self._calls.has_ended
 
     def wait(self) -> None:
@@ -116,6 +132,20 @@ class Desk:
     def give_up(self) -> list[Call]:
         """Cancel the calls under way; their attempts stay open. Returns them for `charge`."""
         return self._calls.close()
+
+    def renew(self) -> None:
+        """Replace the prompts that wait in vain, also where this session asked for none of them."""
+        session, generator = self._session, self._session.parts.generator
+        if session.stop.draining or not isinstance(generator, Posted):
+            return
+        for attempt in session.parts.store.attempts():
+            if attempt.verdict is None and attempt.candidate_id is None:
+                try:
+                    generator.renew(session.info, proposal_of(attempt))
+                except EndpointDown as exc:
+                    # What the session found stands; the next one says it again.
+                    session.reporter.warning(str(exc))
+                    return
 
     def charge(self, calls: Iterable[Call], *, wait_s: float) -> None:
         """Note what cancelled calls cost; those that do not end in `wait_s` may have cost money."""
@@ -160,8 +190,10 @@ class Desk:
 
     def _warn_once(self, notice: str) -> None:
         """Warn of what is found in each session anew."""
+        if not notice:
+            return
         told = {note["message"] for note in self._session.parts.store.notes("warning")}
-        if notice and notice not in told:
+        if notice not in told:
             self._session.reporter.warning(notice)
 
     def _wait_out(self, call: Call) -> None:

@@ -1,7 +1,8 @@
 """What the journal says of a judge elsewhere, whose verdicts are carried here by hand.
 
 Asking such a judge takes no time of this machine. Its verifier notes what it was asked for
-(`outside_wanted`) and what the other machine could not judge (`outside_error`); read here only.
+(`outside_wanted`), and what the other machine answered (`outside_verdict`) or could not judge
+(`outside_error`); read here only.
 
 A machine that fails is no fault of the candidate, and may be another one next time: it is asked
 for again. What fails again is gone on without, or one candidate would hold up the whole search.
@@ -12,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hotloop.core.finals import NOT_JUDGED, is_enough
 from hotloop.core.protocols import Store
+from hotloop.core.record import from_json
 from hotloop.core.verdict import Evidence, Stage, Status, Tier, Verdict
 from hotloop.engine.session import Session
 
@@ -21,9 +24,9 @@ CLOSING = "closing"
 ERROR = "outside_error"
 """Fields: `candidate_id`, and `tier` where it is known."""
 
+VERDICT = "outside_verdict"
+"""Fields: `candidate_id`, `tier`, `verdict`."""
 
-NOT_JUDGED = "not_judged"
-"""Kind of evidence of an attempt that ends so. It says nothing of the kernel."""
 MAX_REFUSALS = 2
 """How often a candidate may come back from a tier without a verdict."""
 
@@ -39,6 +42,21 @@ def is_wanted(store: Store, candidate_id: str, tier: Tier) -> bool:
         note.get("candidate_id") == candidate_id and note.get("tier") == tier.value
         for note in store.notes(WANTED)
     )
+
+
+def answered_finals(store: Store, *, wants_full: bool) -> dict[str, Verdict]:
+    """Return the final verdicts that a judge elsewhere has given, by candidate id.
+
+    The first one that is enough counts, as for the verifier.
+    """
+    found: dict[str, Verdict] = {}
+    for note in store.notes(VERDICT):
+        if note["tier"] != Tier.FINAL.value:
+            continue
+        verdict = from_json(Verdict, note["verdict"])
+        if is_enough(verdict, wants_full=wants_full):
+            found.setdefault(str(note["candidate_id"]), verdict)
+    return found
 
 
 def note_closing(store: Store, closes: bool) -> None:

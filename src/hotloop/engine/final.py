@@ -13,9 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hotloop.core.attempt import Attempt
-from hotloop.core.finals import FINAL_NOTE, is_enough, refusals
+from hotloop.core.finals import FINAL_NOTE, is_enough, refusals, was_judged
 from hotloop.core.verdict import Tier, Verdict
-from hotloop.engine.elsewhere import MAX_REFUSALS, is_judged_elsewhere, is_refused
+from hotloop.engine.elsewhere import (
+    MAX_REFUSALS,
+    answered_finals,
+    is_judged_elsewhere,
+    is_refused,
+)
 from hotloop.engine.judging import judge
 from hotloop.engine.result import best_attempt, ranked, stored_finals
 from hotloop.engine.session import Session
@@ -53,6 +58,21 @@ def run_final_tier(session: Session) -> Pending | None:
     return _together(list(_without_refused(session, awaited, tries).values()))
 
 
+def note_answered(session: Session) -> None:
+    """Note the final verdicts that a judge elsewhere has given since they were asked for.
+
+    A search that still waits for answers does not come to its final tier, and nobody is to build
+    meanwhile on a kernel that was refused.
+    """
+    store = session.parts.store
+    answered = answered_finals(store, wants_full=not session.spec.has_short_final)
+    known = _enough(session)
+    for attempt in ranked(store.attempts()) if answered else ():
+        candidate_id = attempt.candidate_id or ""
+        if candidate_id in answered and candidate_id not in known:
+            session.reporter.final(attempt, answered[candidate_id])
+
+
 def _enough(session: Session) -> dict[str, Verdict]:
     """Return the final verdicts in the journal that this run need not ask for again."""
     wants_full = not session.spec.has_short_final
@@ -87,9 +107,22 @@ def _verify(
     except TurnGivenUp:
         return False
     else:
-        session.reporter.final(attempt, verdict)
+        _note(session, attempt, verdict)
         finals[attempt.candidate_id] = verdict
     return True
+
+
+def _note(session: Session, attempt: Attempt, verdict: Verdict) -> None:
+    """Note a final verdict; a machine's fault takes nobody's earlier one away."""
+    earlier = stored_finals(session.parts.store).get(attempt.candidate_id or "")
+    if earlier is None or not earlier.passed or was_judged(verdict):
+        session.reporter.final(attempt, verdict)
+        return
+    which = "short final verdict" if earlier.short else "final verdict"
+    session.reporter.warning(
+        f"candidate {attempt.candidate_id} keeps the {which} that it passed with; the next session "
+        "has it judged again"
+    )
 
 
 def _confirm(session: Session, finals: dict[str, Verdict], awaited: dict[str, Pending]) -> None:

@@ -3,7 +3,8 @@
 A bad machine is never a verdict. What it fails at `MAX_TRIES` times, over all sessions, is set
 apart as not judged, and the run goes on, if the same machine can still load the problem and judges
 others in between. Else it is the machine: the error is raised, the attempt stays pending in the
-journal, and whoever mends the machine starts with a clean count.
+journal, and whoever mends the machine starts with a clean count. So does a later session with what
+was set apart at the final tier: it is asked for again.
 """
 
 from __future__ import annotations
@@ -55,8 +56,7 @@ def judge(session: Session, candidate: Candidate, tier: Tier, *, may_retry: bool
     """Return the candidate's verdict, and tell the meter how long it took.
 
     A verdict that came in before a crash is returned as it is, unless it is short and the run asks
-    for the full final tier. A candidate that the machine failed
-    at too often gets INCONCLUSIVE.
+    for the full final tier. A candidate that the machine failed at too often gets INCONCLUSIVE.
 
     Raises:
         Pending: it is judged elsewhere, and its verdict has not come back yet.
@@ -130,6 +130,8 @@ def _set_apart(
     session.set_apart.append(candidate.id)
     why = f"the judge failed {len(failures)} times, last: {failures[-1]}"
     session.reporter.warning(f"candidate {candidate.id} is not judged ({tier.value}): {why}")
+    if tier is Tier.FINAL:  # no answer: the next session tries as often
+        session.parts.store.leases.set_aside(candidate.id, tier, "it is asked for again")
     return not_judged(session, candidate.id, tier, why)
 
 

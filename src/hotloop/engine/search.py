@@ -15,6 +15,7 @@ from hotloop.engine.calls import Call, Calls
 from hotloop.engine.desk import Desk
 from hotloop.engine.elsewhere import given_up, is_judged_elsewhere, is_refused, is_wanted
 from hotloop.engine.ending import Ending
+from hotloop.engine.final import note_answered
 from hotloop.engine.judging import BuildState, await_build, judge
 from hotloop.engine.lanes import Lanes
 from hotloop.engine.outcomes import Outcomes
@@ -44,7 +45,8 @@ def fast_tier(session: Session, lanes: Lanes, calls: Calls) -> Iterator[Ending]:
         ProviderError: no model call can be made at all.
     """
     parts = session.parts
-    # What the final tier refused in an earlier session has failed for all that comes now.
+    note_answered(session)
+    # What the final tier has refused by now has failed for all that comes.
     refused = refusals(parts.store.notes(FINAL_NOTE))
     earlier = with_refusals(parts.store.attempts(), refused)
     strategy = parts.strategy(parts.generator.space(session.info), session.spec.seed)
@@ -63,6 +65,8 @@ def fast_tier(session: Session, lanes: Lanes, calls: Calls) -> Iterator[Ending]:
         yield ending
     finally:
         desk.charge(cancelled, wait_s=0.0 if session.stop.now else LAST_WORDS_S)
+    # The final tier may have refused what prompts that still wait show as correct.
+    desk.renew()
 
 
 class _Search:

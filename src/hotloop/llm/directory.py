@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from collections import deque
 from pathlib import Path
 
 from hotloop.core.model import CallKey, Finish, Prompt, Reply
@@ -69,6 +70,8 @@ class DirectoryModel:
         self._wait = wait
         self._poll_s = poll_s
         self._under_way = CallsUnderWay()
+        self._notices: deque[str] = deque()
+        self._noticed: set[str] = set()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not (folder / _GUIDE_FILE).exists():
@@ -106,9 +109,7 @@ class DirectoryModel:
         reply_path = self._path(call_id, _REPLY)
         text = self._read(reply_path)
         if text is None:
-            prompt_path = self._path(call_id, _PROMPT)
-            self._write_prompt(prompt_path, prompt)
-            self._path(call_id, _WITHDRAWN).unlink(missing_ok=True)  # it is asked again
+            prompt_path = self._put(call_id, prompt)
             if not self._wait:
                 raise Pending(
                     f"{self.name}: {prompt_path.name} awaits {reply_path.name}; answer it and "
@@ -117,7 +118,7 @@ class DirectoryModel:
                     notice=self._told_late(key),
                 )
             with self._under_way.call(key) as token:
-                text = self._await(reply_path, Deadline(deadline_s), token)
+                text = self._await(reply_path, key, Deadline(deadline_s), token)
         reasoning, answer = split_thinking(text)
         return Reply(
             text=answer,
@@ -129,9 +130,9 @@ class DirectoryModel:
         )
 
     def withdraw(self, prompt: Prompt, key: CallKey, successor: Prompt) -> bool:
-        """Take a prompt back that nobody has answered: it is renamed, and says what replaces it.
+        """Take a prompt back that nobody has answered: it is renamed, and the successor is there.
 
-        A reply to it that comes later is not read, and the notice of `Pending` says so.
+        A reply to it that comes later is not read, and `notice`, or that of `Pending`, says so.
 
         Returns:
             False where a reply is there, or is just being written: the prompt stays.
@@ -148,14 +149,26 @@ class DirectoryModel:
         self._write(withdrawn_path, f"{line}\n\n{prompt_text(prompt)}")
         prompt_path.unlink(missing_ok=True)
         if not os.path.lexists(reply_path):
+            self._put(new, successor)
             return True
         # It was answered at this very moment.
         self._write(prompt_path, prompt_text(prompt))
         withdrawn_path.unlink(missing_ok=True)
         return False
 
-    def _await(self, path: Path, deadline: Deadline, token: Token) -> str:
+    def notice(self) -> str:
+        """Return a line that is to be told while calls wait, each one once; empty: none.
+
+        Safe to call from another thread than those that wait.
+        """
+        return self._notices.popleft() if self._notices else ""
+
+    def _await(self, path: Path, key: CallKey, deadline: Deadline, token: Token) -> str:
         while (text := self._read(path)) is None:
+            late = self._told_late(key)
+            if late and late not in self._noticed:
+                self._noticed.add(late)
+                self._notices.append(late)
             if deadline.has_passed():
                 raise DeadlinePassed(
                     f"{self.name}: no {path.name} within the {deadline.seconds:.1f} s it had"
@@ -205,9 +218,13 @@ class DirectoryModel:
     def _path(self, call_id: str, suffix: str) -> Path:
         return self._folder / f"{call_id}{suffix}"
 
-    def _write_prompt(self, path: Path, prompt: Prompt) -> None:
+    def _put(self, call_id: str, prompt: Prompt) -> Path:
+        """Have a prompt lie in the folder, also one that was withdrawn; return its path."""
+        path = self._path(call_id, _PROMPT)
         if not path.exists():
             self._write(path, prompt_text(prompt))
+        self._path(call_id, _WITHDRAWN).unlink(missing_ok=True)
+        return path
 
     def _write(self, path: Path, text: str) -> None:
         try:

@@ -59,6 +59,7 @@ class ModelGenerator:
         n_ideas: int = render.IDEAS,
         is_outside: bool = False,
         withdraw: Withdraw | None = None,
+        notice: Callable[[], str] = lambda: "",
         examples: Examples | None = None,
     ) -> None:
         """Take over what earlier sessions of the run have asked.
@@ -75,6 +76,7 @@ class ModelGenerator:
             is_outside: whether the answers come from outside (a folder).
             withdraw: takes back a prompt that nobody has answered; None where a call that was sent
                 cannot be taken back, as it may have been paid.
+            notice: returns a line to be told while answers are awaited; empty: none.
             examples: where verified kernels of other problems come from; None: none are shown.
 
         Raises:
@@ -86,6 +88,7 @@ class ModelGenerator:
         self.is_outside = is_outside
         self._model = model
         self._withdraw = withdraw
+        self.notice = notice
         self._store = store
         self._language = language
         self._start = start
@@ -143,6 +146,17 @@ class ModelGenerator:
         finally:
             with self._mutex:
                 self._cut.discard(proposal.id)
+
+    def renew(self, info: ProblemInfo, proposal: Proposal) -> None:
+        """Replace the prompt of a proposal that waits in vain, if it does; call nobody.
+
+        Raises:
+            EndpointDown: the folder that it waits in cannot be used any more.
+        """
+        sent = self._prompts.sent(proposal)
+        fresh = None if sent is None else self._renewed(info, proposal, sent)
+        if fresh is not None and fresh is not sent:
+            self._prompts.awaits(proposal, fresh)
 
     def prompt_for(self, info: ProblemInfo, proposal: Proposal) -> RenderedPrompt:
         """Return the prompt of a proposal that needs a call, without calling anybody.

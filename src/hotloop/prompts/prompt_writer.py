@@ -19,6 +19,7 @@ from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Store
 from hotloop.core.record import from_json, to_json
 from hotloop.core.verdict import Verdict
+from hotloop.errors import Pending
 from hotloop.prompts import render
 from hotloop.prompts.analysis import analyse
 from hotloop.prompts.example import Example, Examples
@@ -107,6 +108,15 @@ class PromptWriter:
             self._store.note(NOTE, note | {"refused": sorted(known)} if known else note)
             self._asked[proposal.id] = rendered.asked
             self._known[proposal.id] = known
+
+    def awaits(self, proposal: Proposal, rendered: RenderedPrompt) -> None:
+        """Journal a prompt that waits for an answer from outside, though nobody calls for it now.
+
+        What goes on later goes on with it, as with any other that was sent.
+        """
+        key, prompt = self.key(proposal.id), rendered.prompt
+        self._journal.intend(key, prompt)
+        self._journal.fail(key, prompt.id, Pending("in the place of another; it awaits an answer"))
 
     def outdated(self, info: ProblemInfo, proposal: Proposal) -> RenderedPrompt | None:
         """Return the prompt that is to take the place of one that was sent; None: it is right.

@@ -1,9 +1,10 @@
 """The `best/` folder of a run: a kernel that stands without hotloop.
 
-Written once at the end of a run: the importable kernel, the problem with its sizes, a pytest file
-and a benchmark that need only torch, triton and pytest, the verdict, and a README with the line
-that reproduces it. The test restates the reference as plain formulas in float64; it does not call
-back into the verifier, so it is a second opinion, not the protocol.
+Written at the end of a run, and renamed once its kernel is refused: the importable kernel, the
+problem with its sizes, a pytest file and a benchmark that need only torch, triton and pytest, the
+verdict, and a README with the line that reproduces it. The test restates the reference as plain
+formulas in float64; it does not call back into the verifier, so it is a second opinion, not the
+protocol.
 """
 
 from __future__ import annotations
@@ -87,6 +88,20 @@ def write_best(folder: Path, result: BestResult) -> Path:
     kill_points.reach("after-best")
     shutil.rmtree(old, ignore_errors=True)
     return folder
+
+
+def retire_best(folder: Path) -> Path | None:
+    """Rename a folder whose kernel no verdict stands behind any more, replacing an older one.
+
+    Returns:
+        Its new place; None where there was no folder.
+    """
+    if not folder.is_dir():
+        return None
+    refused = folder.with_name(folder.name + ".refused")
+    shutil.rmtree(refused, ignore_errors=True)
+    os.replace(folder, refused)
+    return refused
 
 
 def render_best(result: BestResult) -> dict[str, str]:

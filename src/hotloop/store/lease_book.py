@@ -65,7 +65,7 @@ class SqliteLeases:
     def set_aside(self, candidate_id: str, tier: Tier, why: str) -> None:
         """Accept another verdict than the one there is. See `core.lease.LeaseBook`."""
         with self._transaction() as connection:
-            for epoch in leases.epochs(connection, candidate_id, tier, state=leases.JUDGED):
+            for epoch in leases.epochs_that_count(connection, candidate_id, tier):
                 _append(connection, "ended", _ended(epoch, why, is_failure=False))
 
     def failures(self, candidate_id: str, tier: Tier) -> tuple[str, ...]:

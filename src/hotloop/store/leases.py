@@ -87,13 +87,21 @@ def lease_of(payload: Mapping[str, Any]) -> Lease:
     )
 
 
-def epochs(
-    connection: sqlite3.Connection, candidate_id: str, tier: Tier, *, state: str = OPEN
-) -> list[int]:
-    """Return the leases of an evaluation in a state, by default those that nothing has ended."""
+def epochs(connection: sqlite3.Connection, candidate_id: str, tier: Tier) -> list[int]:
+    """Return the leases of an evaluation that nothing has ended."""
     rows = connection.execute(
         "SELECT epoch FROM leases WHERE candidate_id = ? AND tier = ? AND state = ?",
-        (candidate_id, tier.value, state),
+        (candidate_id, tier.value, OPEN),
+    )
+    return [epoch for (epoch,) in rows]
+
+
+def epochs_that_count(connection: sqlite3.Connection, candidate_id: str, tier: Tier) -> list[int]:
+    """Return the leases that brought the accepted verdict, or that count as failures."""
+    rows = connection.execute(
+        f"SELECT epoch FROM leases WHERE candidate_id = ? AND tier = ? "
+        f"AND (state IN ('{OPEN}', '{JUDGED}') OR failure IS NOT NULL) ORDER BY epoch",
+        (candidate_id, tier.value),
     )
     return [epoch for (epoch,) in rows]
 

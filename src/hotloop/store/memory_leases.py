@@ -89,8 +89,7 @@ class MemoryLeases:
         """Accept another verdict than the one there is. See `core.lease.LeaseBook`."""
         with self._mutex:
             for entry in self._of(candidate_id, tier):
-                if entry.state == JUDGED:
-                    entry.state = ENDED
+                entry.state, entry.failure = ENDED, None
 
     def failures(self, candidate_id: str, tier: Tier) -> tuple[str, ...]:
         """Return why leases failed. See `core.lease.LeaseBook`."""

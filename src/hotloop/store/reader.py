@@ -159,4 +159,7 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
             raise
         # WAL without its side files in a folder that cannot be written: nobody can be writing.
         connection = sqlite3.connect(address + "&immutable=1", uri=True, isolation_level=None)
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection

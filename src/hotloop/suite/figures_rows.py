@@ -22,6 +22,7 @@ from hotloop.store.reader import RunReader
 from hotloop.suite.figures_anchor import Anchor, find_anchor
 from hotloop.suite.figures_classes import operator_class
 from hotloop.suite.figures_costs import Paid, paid_when_finished
+from hotloop.suite.origin import began_from_a_kernel, is_the_start
 from hotloop.verify.outside_notes import last_audit
 
 PASSED, NO_FINAL, NO_KERNEL = "PASSED", "NO_FINAL", "NO_KERNEL"
@@ -60,6 +61,8 @@ class SuiteRun:
     """Why the problem was not run, where the caller knows it; one line."""
     column: Column = Column("model", "as_shipped", "cuda")
     """Where the problem is counted while the run itself cannot say it."""
+    start_of: str = ""
+    """Who wrote the kernel that the run began from, where its suite began from another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +89,9 @@ class RunRow:
     """Whether its verified kernel leans on a vendor library; None when it is not solved."""
     paid: Mapping[int, Paid] = field(default_factory=dict)
     """What had been spent when an attempt had its verdict, by attempt."""
+    best_is_start: bool | None = None
+    """Whether the best kernel is the one that the run began from, which its generator did not
+    write; None where there is no best, or the run began from none."""
 
     @property
     def name(self) -> str:
@@ -189,7 +195,14 @@ def _read(run: SuiteRun, reader: RunReader) -> RunRow:
         finals=finals,
         anchor=_anchor(reader, final) if status == PASSED else None,
         paid=paid_when_finished(reader),
+        best_is_start=_is_start(best, attempts),
     )
+
+
+def _is_start(best: Attempt | None, attempts: tuple[Attempt, ...]) -> bool | None:
+    if best is None or not began_from_a_kernel(attempts):
+        return None
+    return is_the_start(best, attempts)
 
 
 def _audited(info: ProblemInfo, reader: RunReader) -> ProblemInfo:

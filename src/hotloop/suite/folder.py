@@ -75,6 +75,15 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """The kernel of another suite that a problem began from."""
+
+    candidate_id: str
+    author: str
+    """Who wrote it: the model's spec, or `builtin`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteRecord:
     """What `suite.json` holds."""
 
@@ -92,6 +101,11 @@ class SuiteRecord:
     """By the problem's name; written before the time is spent."""
     use: Mapping[str, SeatUse] = field(default_factory=dict)
     """What each GPU did, over all sessions, by its name; `cpu` where there is none."""
+    starts: Mapping[str, Begun] = field(default_factory=dict)
+    """By the problem's name, where it began from another suite: fixed when the suite is begun,
+    whatever that suite finds later."""
+    start_only: bool = False
+    """Whether starting kernels were verified and nothing else was tried so far."""
 
     @property
     def precision(self) -> str:
@@ -118,7 +132,7 @@ class Suite:
         self._mutex = threading.Lock()
         try:
             stored = check_suite(folder, asked)  # as it is now that nobody else writes it
-            self.record = asked if stored is None else replace(stored, limits=asked.limits)
+            self.record = asked if stored is None else _going_on(stored, asked)
             self._earlier_use = self.record.use
             if self.record != stored:
                 self._write(self.record)
@@ -255,6 +269,11 @@ def _has_entries(folder: Path) -> bool:
         return folder.is_dir() and any(folder.iterdir())
 
 
+def _going_on(stored: SuiteRecord, asked: SuiteRecord) -> SuiteRecord:
+    """Return a suite's record with what may change between two calls."""
+    return replace(stored, limits=asked.limits, start_only=asked.start_only)
+
+
 def _compare(stored: SuiteRecord, asked: SuiteRecord, folder: Path) -> None:
     cure = "repeat the former or use another --out"
     if stored.suite != asked.suite:
@@ -264,6 +283,8 @@ def _compare(stored: SuiteRecord, asked: SuiteRecord, folder: Path) -> None:
         was, now = stored.options.get(name, absent), asked.options.get(name, absent)
         if to_json(was) != to_json(now):
             raise ForeignRun(f"{folder} was started with {name} {was!r}, now it is {now!r}; {cure}")
+    if stored.starts != asked.starts:
+        raise ForeignRun(f"{folder} began from other kernels than those of --start; {cure}")
     if stored.problems == asked.problems:
         return
     had, has = ({m.name: m for m in r.problems} for r in (stored, asked))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,8 @@ from hotloop.suite.folder import DEFAULT_PRECISION, PRECISION, Member, SuiteReco
 from hotloop.suite.starting import (
     Start,
     Starts,
+    begun_from,
+    check_only_starts,
     check_other_folder,
     options_from,
     read_starts,
@@ -95,42 +97,78 @@ def plan_suite(
         ConfigError: an option is wrong, or no problem can be run.
         DeviceLost: `cuda` was asked for and there is no GPU.
         SandboxUnavailable: this machine cannot give the isolation asked for.
+        StoreError: a journal of the suite to begin from is damaged.
     """
-    starts = _starts(options, {entry.name for entry in entries})
+    source, names = _source(options), {entry.name for entry in entries}
+    extra = extra or SuiteExtras()
+    starts = None if source is None else read_starts(source, names, begun_from(out))
+    plan = _plan(entries, out, options, extra=extra, starts=starts)
+    if source is not None and out is None and (begun := begun_from(plan.folder)):
+        starts = read_starts(source, names, begun)
+        plan = _plan(entries, out, options, extra=extra, starts=starts)
+    if starts is not None:
+        check_other_folder(starts, plan.folder)
+    if options.get("start_only"):
+        check_only_starts(plan.folder)
+    return plan
+
+
+def _source(options: SearchOptions) -> Path | None:
+    """Return the folder of the suite to begin from; None where `start` names none.
+
+    Raises:
+        ConfigError: `start` names nothing.
+    """
+    start = options.get("start")
+    if not isinstance(start, str | Path):
+        return None
+    if not Path(start).exists():
+        raise ConfigError(
+            f"--start {start}: expected a kernel's file or the folder of a suite, there is neither"
+        )
+    return Path(start) if Path(start).is_dir() else None
+
+
+def _plan(
+    entries: Sequence[KernelBenchEntry],
+    out: Path | None,
+    options: SearchOptions,
+    *,
+    extra: SuiteExtras,
+    starts: Starts | None,
+) -> SuitePlan:
+    """Plan a suite from what its problems begin from.
+
+    Raises:
+        ConfigError: an option is wrong, or no problem can be run.
+    """
     if starts is not None:
         options = options_from(starts, options)
     members = {entry.name: _member(entry, options) for entry in entries}
     plans, refused, first = _plans(entries, options, starts)
     if not plans:
         raise first or ConfigError("expected at least one problem, got none")
-    extra = extra or SuiteExtras()
     plans = {n: _with_extras(plan, extra) for n, plan in plans.items()}
-    any_plan = next(iter(plans.values()))
+    # What a run is fixed by may depend on whether it begins from a kernel.
+    any_plan = next((p for p in plans.values() if p.start is not None), next(iter(plans.values())))
     identity = _identity(any_plan, options)
     if starts is not None:
-        languages = sorted({plan.spec.language for plan in plans.values()})
-        identity |= {"start": starts.mark, "language": ", ".join(languages)}
+        identity |= {"start": starts.mark, "language": starts.languages(options.get("language"))}
     record = SuiteRecord(
         suite=KERNELBENCH,
         problems=tuple(members.values()),
         options=identity,
         limits={**to_json(any_plan.spec.budget), "parallel": any_plan.config.parallel},
         troubles=refused,
+        starts={} if starts is None else starts.begun,
+        start_only=bool(options.get("start_only")),
     )
-    key = digest([[m.problem_id for m in members.values()], identity])[:8]
+    # The languages of a start are what its suite found so far, and no part of the name.
+    named = {n: v for n, v in identity.items() if starts is None or n != "language"}
+    key = digest([[m.problem_id for m in members.values()], named])[:8]
     folder = out if out is not None else Path("runs") / f"{KERNELBENCH}-{key}"
-    if starts is not None:
-        check_other_folder(starts, folder)
     jobs = [Job(member=members[n], plan=_at(p, folder, members[n])) for n, p in plans.items()]
     return SuitePlan(folder=folder, record=record, jobs=tuple(jobs), refused=refused, starts=starts)
-
-
-def _starts(options: SearchOptions, names: Collection[str]) -> Starts | None:
-    """Return the kernels of the suite to begin from; None where `start` names no folder."""
-    start = options.get("start")
-    if not isinstance(start, str | Path) or not Path(start).is_dir():
-        return None
-    return read_starts(Path(start), names)
 
 
 def _plans(

@@ -17,7 +17,7 @@ def recorded_run(folder: Path, record: SuiteRecord, member: Member) -> SuiteRun:
         member: one of its problems.
     """
     trouble = record.troubles.get(member.name)
-    options = record.options
+    options, start = record.options, record.starts.get(member.name)
     return SuiteRun(
         level=member.level,
         problem_id=member.number,
@@ -25,4 +25,5 @@ def recorded_run(folder: Path, record: SuiteRecord, member: Member) -> SuiteRun:
         title=member.title,
         trouble="" if trouble is None else f"{trouble.kind}: {trouble.message}",
         column=Column(str(options.get("generator")), record.precision, str(options.get("device"))),
+        start_of="" if start is None else start.author,
     )

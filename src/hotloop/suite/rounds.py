@@ -56,4 +56,4 @@ def _take_in(plan: SearchPlan, verdicts: Verdicts, listen: Listener) -> bool:
         taken = take_in(store, plan.problem, verdicts)
     for message in taken.warnings:
         listen(Event(kind="warning", payload={"message": message}))
-    return bool(taken.infos or taken.verdicts or taken.errors or taken.warnings)
+    return bool(taken.infos or taken.verdicts or taken.errors or taken.refusals)

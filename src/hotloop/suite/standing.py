@@ -111,8 +111,9 @@ def is_finished(plan: SearchPlan) -> bool:
             stored = stored_result(cast("Store", reader), plan.spec, closes=plan.closes)
     except ForeignRun:
         return False
-    # A run that was killed after its last word has still to write its kernel down.
-    return stored is not None and (not stored.passed or (plan.folder / BEST_FOLDER).is_dir())
+    # A run that was killed after its last word has still to write its kernel down, or to take a
+    # refused one away.
+    return stored is not None and stored.passed == (plan.folder / BEST_FOLDER).is_dir()
 
 
 def _read(folder: Path) -> tuple[RunResult | None, str | None]:

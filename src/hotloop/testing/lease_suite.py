@@ -74,6 +74,19 @@ class LeaseSuite:
         assert store.leases.verdict("a", Tier.FINAL) == full
         store.leases.set_aside("b", Tier.FINAL, "there is none: nothing happens")
 
+    def test_what_is_set_aside_starts_with_a_clean_count(self, store: Store) -> None:
+        for candidate_id in "ab":
+            lease = take(store, candidate_id)
+            store.leases.end_lease(lease.epoch, "signal 9", is_failure=True)
+            take(store, candidate_id)  # its session died
+        assert len(store.leases.failures("a", Tier.FAST)) == 2
+        store.leases.set_aside("a", Tier.FAST, "it is asked for again")
+        assert store.leases.failures("a", Tier.FAST) == ()
+        assert len(store.leases.failures("b", Tier.FAST)) == 2, "another one's count"
+        verdict = fake_verdict(1.5, "a")
+        assert store.leases.deliver(take(store, "a").epoch, verdict)
+        assert store.leases.verdict("a", Tier.FAST) == verdict
+
     def test_a_result_after_the_end_is_not_scored(self, store: Store) -> None:
         late = take(store, "a")
         assert store.leases.end_lease(late.epoch, "silent", is_failure=True)

@@ -131,6 +131,8 @@ class Taken:
     verdicts: int = 0
     errors: int = 0
     """Problems that could not be loaded: `load` raises it."""
+    refusals: int = 0
+    """Wishes that came back without a verdict: how often they did decides how the run goes on."""
     ignored: int = 0
     """Records of other runs."""
     warnings: tuple[str, ...] = ()
@@ -162,7 +164,7 @@ def take_in(store: Store, problem: Problem, verdicts: Verdicts) -> Taken:
             store.note(VERDICT, _verdict_note(verdict))
             known.answered.add(wish)
             found += 1
-    warnings: list[str] = []
+    warnings, refused = list[str](), known.refusals.total()
     for error in verdicts.errors:
         if error.problem_id != problem.id:
             ignored += 1
@@ -170,8 +172,9 @@ def take_in(store: Store, problem: Problem, verdicts: Verdicts) -> Taken:
             broken += known.add_error(store, error)
         elif (message := known.warn(store, error)) is not None:
             warnings.append(message)
+    refused, told = known.refusals.total() - refused, tuple(warnings)
     return Taken(
-        infos=infos, verdicts=found, errors=broken, ignored=ignored, warnings=tuple(warnings)
+        infos=infos, verdicts=found, errors=broken, refusals=refused, ignored=ignored, warnings=told
     )
 
 
@@ -235,7 +238,7 @@ class _Known:
         self._audit = last_audit(store)
         errors = store.notes(ERROR)
         self._has_error = bool(load_errors(errors))
-        self._refusals = refusals_by_wish(errors)
+        self.refusals = refusals_by_wish(errors)
         self._warned = {note.get("message") for note in store.notes("warning")}
 
     def renew_audit(self, store: Store, info: ProblemInfo) -> None:
@@ -260,7 +263,7 @@ class _Known:
         if wish is not None:
             # How often decides whether it is asked for again, or gone on without.
             store.note(ERROR, {**to_json(error), "tier": wish[1]})
-            self._refusals[wish] += 1
+            self.refusals[wish] += 1
         if message in self._warned:
             return None
         store.note("warning", {"message": message})
@@ -275,7 +278,7 @@ class _Known:
         for wish in sorted(w for w in self.wanted - self.answered if w[0] is not None):
             is_tier = error.tier is None or error.tier.value == wish[1]
             if wish[0] == error.candidate_id and is_tier:
-                return wish if error.asked > self._refusals[wish] else None
+                return wish if error.asked > self.refusals[wish] else None
         return None
 
 
