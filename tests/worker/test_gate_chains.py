@@ -151,3 +151,22 @@ def test_a_norm_by_one_warp_passes_and_a_variance_in_one_pass_does_not(count):
 
     assert refused_on(book, lambda d: kernel(d, one_pass=False)) == []
     assert "positive_mean" in refused_on(book, lambda d: kernel(d, one_pass=True))
+
+
+@pytest.mark.parametrize("shape", [(8, 1), (1,)])
+def test_the_logarithm_over_a_single_score_is_0_in_every_member(shape):
+    """It is so in every kernel; a member that is off would leave nothing to judge by."""
+    scores = torch.randn(shape, generator=torch.manual_seed(2))
+    for arithmetic in (sequential, reordered):
+        assert torch.equal(arithmetic.softmax(scores, -1, log=True), torch.zeros(shape))
+        assert torch.equal(arithmetic.softmax(scores, -1), torch.ones(shape))
+
+
+def test_a_log_softmax_over_one_column_can_be_judged():
+    reference = build_reference(forward("(torch.log_softmax(x, 1), x * 2)", "torch.rand(64, 1)"))
+    book = CaseBook(reference, "nominal")
+    book.add("shipped", 3, cache_bytes=1 << 20)
+    (case,) = book
+    draw, (golden, _) = book.materialise(case)
+    assert gate(torch.zeros(64, 1), golden, case.bounds[0]).passed
+    assert not gate(draw.inputs[0] * 1e-3, golden, case.bounds[0]).passed

@@ -171,10 +171,12 @@ def softmax(x: Tensor, dim: int, *, log: bool = False) -> Tensor:
     """Return the (log-)softmax over `dim` in the accumulator dtype.
 
     What is subtracted is a bound of the scores, as kernels that know one do, not their maximum:
-    where all scores are equal, exponentials of 0 would add up without an error in any order.
+    where all scores are equal, exponentials of 0 would add up without an error in any order. The
+    logarithm over a single score is 0 in every kernel, and has to be here.
     """
     shifted = x.to(compute_dtype(x.dtype))
-    shifted = shifted - (shifted.amax(dim=dim, keepdim=True) + ABOVE)
+    above = ABOVE if x.shape[dim] > 1 else 0.0
+    shifted = shifted - (shifted.amax(dim=dim, keepdim=True) + above)
     weights = exp(shifted)
     norm = total(weights, [dim], keepdim=True)
     return shifted - norm.log() if log else weights / norm
