@@ -33,8 +33,6 @@ from hotloop.suite.recorded import recorded_run
 RECORDING = ROOT / "benchmarks" / "recordings" / "kernelbench_model.jsonl.gz"
 VERDICTS = ROOT / "benchmarks" / "recordings" / "kernelbench_model_verdicts.jsonl.gz"
 NOT_COMPARED = frozenset({"attempts", "baselines_ms_at_load", "why"})
-MOST_PASSES = 20
-"""Each pass brings every run further; a suite that still moves after so many is broken."""
 SHOWN = 20
 
 Row = Mapping[str, Any]
@@ -63,12 +61,12 @@ def replayed(published: Row, folder: Path, args: argparse.Namespace) -> list[Row
     """Return the rows of a suite that the recording and the verdicts made.
 
     Raises:
-        ValueError: the results have no suite of a model, or the replay fails or does not end.
+        ValueError: the results have no suite of a model, or the replay fails.
         HotloopError: the suite cannot be read.
     """
     words = bench_words(published, folder, args)
     for closing in ([], ["--close"]):
-        _until_still([*words, *closing])
+        _play([*words, *closing])
     record = read_suite(folder)
     runs = (recorded_run(folder, record, member) for member in record.problems)
     return [json.loads(json.dumps(row_of(row))) for row in read_rows(runs)]
@@ -95,26 +93,19 @@ def bench_words(published: Row, folder: Path, args: argparse.Namespace) -> list[
     return [*words, "--data", str(args.data)] if args.data else words
 
 
-def _until_still(words: Sequence[str]) -> None:
-    """Run a command until it finds nothing more to do.
+def _play(words: Sequence[str]) -> None:
+    """Run a command of hotloop, which goes as far as the recording and the verdicts reach.
 
     Raises:
-        ValueError: it fails, or goes on for too long.
+        ValueError: it fails.
     """
-    before = None
-    for number in range(1, MOST_PASSES + 1):
-        said, told = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
-            code = hotloop(list(words))
-        if not said.getvalue():
-            raise ValueError(f"hotloop ended with {code}: {told.getvalue().strip()[-400:]}")
-        states = json.loads(said.getvalue())["problems"]
-        now = [(row["problem"], row["state"], row["calls"], row["latency_ms"]) for row in states]
-        print(f"pass {number}: {sum(row['calls'] for row in states)} calls played", flush=True)
-        if now == before:
-            return
-        before = now
-    raise ValueError(f"the replay still moved after {MOST_PASSES} passes")
+    said, told = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
+        code = hotloop(list(words))
+    if not said.getvalue():
+        raise ValueError(f"hotloop ended with {code}: {told.getvalue().strip()[-400:]}")
+    rows = json.loads(said.getvalue())["problems"]
+    print(f"{sum(row['calls'] for row in rows)} calls played, {len(rows)} problems", flush=True)
 
 
 def differences(found: Row, expected: Row | None) -> list[str]:

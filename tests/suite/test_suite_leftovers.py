@@ -4,6 +4,7 @@ import threading
 from dataclasses import dataclass
 
 import pytest
+from sized_problem import SOURCE
 
 from hotloop.core.record import to_json
 from hotloop.engine import StopFlag
@@ -16,24 +17,6 @@ from hotloop.suite.runner import SuiteOptions, run_suite, standings
 from hotloop.suite.standing import State
 from hotloop.verify.seat_use import SeatUse
 
-SOURCE = """\
-import torch
-
-N = {n}
-
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x + 1
-
-
-def get_inputs():
-    return [torch.rand(N)]
-
-
-def get_init_inputs():
-    return []
-"""
 SHARE_S = 100.0
 PROBLEMS = 4
 

@@ -3,6 +3,7 @@
 import threading
 
 import pytest
+from sized_problem import SOURCE
 
 from hotloop.core.event import Event
 from hotloop.engine import StopFlag
@@ -13,25 +14,6 @@ from hotloop.suite.folder import Suite, read_suite
 from hotloop.suite.planning import SuiteExtras, plan_suite
 from hotloop.suite.runner import SuiteOptions, run_suite, standings
 from hotloop.suite.standing import State
-
-SOURCE = """\
-import torch
-
-N = {n}
-
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x + 1
-
-
-def get_inputs():
-    return [torch.rand(N)]
-
-
-def get_init_inputs():
-    return []
-"""
 
 
 @pytest.fixture

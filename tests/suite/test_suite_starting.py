@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from sized_problem import SOURCE
 from suite_figure_runs import Made, write_run
 
 from hotloop.core.record import to_json
@@ -24,24 +25,6 @@ from hotloop.suite.folder import (
 from hotloop.suite.planning import plan_suite
 from hotloop.suite.starting import read_starts
 
-SOURCE = """\
-import torch
-
-N = {n}
-
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x + 1
-
-
-def get_inputs():
-    return [torch.rand(N)]
-
-
-def get_init_inputs():
-    return []
-"""
 VERIFIED = Made(outcomes=(3.0, 1.0), finals={2: 1.0})
 REFUSED = Made(outcomes=(1.0,), finals={1: Status.INCORRECT_NUMERICAL})
 UNCONFIRMED = Made(outcomes=(1.0,))

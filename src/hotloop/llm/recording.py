@@ -10,19 +10,18 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hotloop.core.model import CallKey, Prompt, Reply
+from hotloop.core.packed import DAMAGED, is_packed, packed
 from hotloop.core.record import dumps, from_json
 from hotloop.errors import ConfigError
 
 FORMAT = "hotloop-recording"
 VERSION = 1
-COMPRESSED = ".gz"
 MAX_BYTES = 1 << 30
 """A recording that unpacks to more is refused before it fills the memory."""
 
@@ -79,10 +78,8 @@ def write_recording(path: Path, recording: Recording) -> None:
     temporary = path.with_name(f".{path.name}.tmp{os.getpid()}")
     try:
         text = "".join(dumps(record) + "\n" for record in (header, *recording.calls))
-        data = text.encode()
         with open(temporary, "wb") as file:
-            # No time of writing in it: the same calls give the same file.
-            file.write(gzip.compress(data, mtime=0) if path.suffix == COMPRESSED else data)
+            file.write(packed(path, text))
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -99,7 +96,7 @@ def read_recording(path: Path) -> Recording:
     """
     try:
         lines = _read_text(path).split("\n")  # a reply may hold what else ends a line
-    except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
+    except DAMAGED as exc:
         raise ConfigError(f"the recording {path} is damaged: {exc}; get a whole copy") from None
     except OSError as exc:
         raise ConfigError(f"the recording {path} cannot be read: {exc.strerror}") from None
@@ -122,7 +119,7 @@ def read_recording(path: Path) -> Recording:
 
 
 def _read_text(path: Path) -> str:
-    if path.suffix != COMPRESSED:
+    if not is_packed(path):
         return path.read_text(encoding="utf-8")
     with gzip.open(path, "rb") as file:
         data = file.read(MAX_BYTES + 1)

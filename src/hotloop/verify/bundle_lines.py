@@ -11,17 +11,16 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hotloop.core.packed import DAMAGED, is_packed, packed
 from hotloop.core.record import dumps, from_json
 from hotloop.errors import ConfigError
 
 VERSION = 4
-COMPRESSED = ".gz"
 OLDEST = 1
 """Version 3 did not know `audits`; version 2 not `short`; version 1 not `asked`, `wants_counters`,
 the tier of an error."""
@@ -80,10 +79,9 @@ def write_lines(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     temporary = path.with_name(f".{path.name}.tmp{os.getpid()}")
     try:
         try:
-            data = "".join(f"{dumps(record)}\n" for record in records).encode()
+            text = "".join(f"{dumps(record)}\n" for record in records)
             with open(temporary, "wb") as file:
-                # No time of writing in it: the same records give the same file.
-                file.write(gzip.compress(data, mtime=0) if path.suffix == COMPRESSED else data)
+                file.write(packed(path, text))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
@@ -132,12 +130,12 @@ def read_lines(path: Path, kind: str) -> Iterator[Line]:
 
 
 def _lines(path: Path) -> Iterator[Line]:
-    opened = gzip.open if path.suffix == COMPRESSED else open
+    opened = gzip.open if is_packed(path) else open
     try:
         with opened(path, "rt", encoding="utf-8") as file:
             for number, text in enumerate(file, 1):
                 yield _line(path, number, str(text))
-    except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
+    except DAMAGED as exc:
         raise ConfigError(f"{path}: the file is damaged: {exc}; copy it again") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: expected JSON lines in UTF-8, got other bytes") from None
