@@ -3,9 +3,12 @@ import shlex
 import pytest
 
 from hotloop.core.attempt import Action, Attempt
+from hotloop.core.graph import AttentionSpec
+from hotloop.core.problem import ProblemInfo
 from hotloop.errors import ConfigError
 from hotloop.plan import plan_search
-from hotloop.wiring import has_calls_left, shows_counters
+from hotloop.store.memory import MemoryStore
+from hotloop.wiring import has_calls_left, open_generator, shows_counters
 
 PROBLEM = """\
 B, H, S, D = 1, 2, 32, 16
@@ -106,3 +109,20 @@ def test_a_run_whose_calls_are_used_up_shows_no_model_anything_any_more(problem,
     assert has_calls_left(limited, [asked, free, free])
     assert not has_calls_left(limited, [asked, asked])
     assert has_calls_left(plan_search(problem, device="cpu", model=model).spec, [asked] * 99)
+
+
+@pytest.mark.parametrize("precision", [None, "strict", "tf32"])
+def test_the_builtin_generator_knows_the_policy(problem, precision):
+    spec = AttentionSpec(
+        B=1, H=2, Hkv=2, S=32, Skv=32, D=16, dtype="float32", scale=0.25, normalize="softmax",
+        score_mod=None, mask_mod=None, buffers=(),
+    )  # fmt: skip
+    info = ProblemInfo(
+        problem_id="p", device="cpu", inputs=(), outputs=(), parameters=(), graph=None,
+        attention=spec, flops=None, io_bytes=0, rankable=True,
+    )  # fmt: skip
+    plan = plan_search(problem, device="cpu", precision=precision)
+    with open_generator(plan, MemoryStore()) as generator:
+        dimensions = generator.space(info).dimensions
+    choices = next(d.choices for d in dimensions if d.name == "dot_precision")
+    assert ("tf32" in choices) == (precision == "tf32")

@@ -6,15 +6,15 @@ no folder and no process behind. `hotloop.api` runs the plan.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from hotloop.config import DEFAULT_CALLS, DEFAULT_LANES, DEFAULT_MAX_USD, Settings, resolve
 from hotloop.core.attempt import RunSpec
 from hotloop.core.candidate import Candidate
+from hotloop.core.command_line import argument, number, option_words, quoted
 from hotloop.core.problem import Problem
 from hotloop.core.record import digest
 from hotloop.core.units import parse_duration_s
@@ -30,6 +30,7 @@ from hotloop.plan_checks import (
     only_candidate,
 )
 from hotloop.problems import load_problem_spec, pin_data
+from hotloop.problems.kernelbench import is_kernelbench_name
 from hotloop.problems.precision import with_precision
 from hotloop.retrieval.shelf import EXAMPLES
 from hotloop.search_options import ProblemOptions, SearchOptions
@@ -40,6 +41,8 @@ from hotloop.verify.ssh import JudgePlace, parse_judge
 
 BUILTIN = "builtin"
 MODEL = "model"
+COMMAND = "command"
+"""Option of a run: the words of the command line that starts it, but for its folder."""
 BEST_FOLDER = "best"
 DEFAULTS = Settings.model_fields
 
@@ -72,6 +75,8 @@ class SearchPlan:
     """
     gpu: str | None = None
     """Index or UUID of the GPU for a judge on this machine; None for the first visible one."""
+    suite_command: str | None = None
+    """The command line of the suite that the run belongs to, and goes on with."""
 
     @property
     def folder(self) -> Path:
@@ -80,10 +85,14 @@ class SearchPlan:
 
     def search_command(self) -> str:
         """Return the command line that starts, or goes on with, this search."""
+        return self.suite_command or quoted([*self.search_words(), "--out", self.folder])
+
+    def search_words(self) -> list[str]:
+        """Return the words of that line but for the run's folder."""
         budget, config = self.spec.budget, self.config
-        words = ["hotloop", "optimize", self.argument, *self._shared_options()]
-        words += ["--budget", f"{budget.wall_s:g}s"] if budget.wall_s is not None else []
-        limits = {
+        words = ["hotloop", "optimize", argument(self.argument), *self._shared_options()]
+        words += option_words({
+            "--budget": None if budget.wall_s is None else f"{number(budget.wall_s)}s",
             "--model": config.model,
             "--language": config.language if config.model is not None else None,
             "--sees": config.sees if config.sees != DEFAULTS["sees"].default else None,
@@ -96,34 +105,31 @@ class SearchPlan:
             "--strategy": self.spec.strategy,
             "--parallel": config.parallel,
             "--seed": self.spec.seed,
-        }
-        for name, value in limits.items():
-            words += [name, f"{value:g}" if isinstance(value, float) else str(value)] * (
-                value is not None
-            )
+        })  # fmt: skip
         for folder in self.spec.options.get(EXAMPLES) or ():
             words += ["--examples", str(folder)]
-        words += [] if self.wait else ["--no-wait"]
-        return shlex.join([*words, "--out", str(self.folder)])
+        return words if self.wait else [*words, "--no-wait"]
 
-    def verify_command(self) -> str:
-        """Return the command line that judges this search's best kernel once more."""
+    def verify_command(self, entry: str | None = None) -> str:
+        """Return the command line that judges this search's best kernel once more.
+
+        Args:
+            entry: the kernel's file in the folder of the best; None: the one that lies there.
+        """
         best = self.folder / BEST_FOLDER
-        kernel = best / ("kernel.cu" if (best / "kernel.cu").exists() else "kernel.py")
-        words = ["hotloop", "verify", self.argument, str(kernel)]
-        return shlex.join([*words, *self._shared_options()])
+        kernel = best / (entry or ("kernel.cu" if (best / "kernel.cu").exists() else "kernel.py"))
+        words = ["hotloop", "verify", argument(self.argument), argument(kernel)]
+        return quoted([*words, *self._shared_options()])
 
     def _shared_options(self) -> list[str]:
-        words = ["--device", self.spec.device]
-        if self.problem.settings:
-            words += ["--set", ",".join(f"{k}={v}" for k, v in self.problem.settings.items())]
-        if self.precision is not None:
-            words += ["--precision", self.precision]
-        if self.data is not None:
-            words += ["--data", self.data]
-        if self.config.min_isolation != DEFAULTS["min_isolation"].default:
-            words += ["--min-isolation", self.config.min_isolation]
-        return words
+        tier = self.config.min_isolation
+        return option_words({
+            "--device": self.spec.device,
+            "--set": ",".join(f"{k}={v}" for k, v in self.problem.settings.items()) or None,
+            "--precision": self.precision,
+            "--data": self.data,
+            "--min-isolation": tier if tier != DEFAULTS["min_isolation"].default else None,
+        })  # fmt: skip
 
 
 def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions]) -> SearchPlan:
@@ -158,9 +164,9 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
     data, verdicts = options.get("data"), options.get("verdicts")
     if verdicts is not None and not judge.is_bundle:
         raise ConfigError("--verdicts: it belongs to a run with --judge bundle; add that")
-    return SearchPlan(
+    plan = SearchPlan(
         problem=found,
-        argument=found.name if isinstance(problem, Problem) else str(problem),
+        argument=_argument(problem, config.out),
         data=None if data is None else str(data),
         spec=_run_spec(found, config, identity),
         config=config,
@@ -174,6 +180,15 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
         precision=options.get("precision"),
         start_only=start_only,
     )
+    options_of_run = {**plan.spec.options, COMMAND: plan.search_words()}
+    return replace(plan, spec=replace(plan.spec, options=options_of_run))
+
+
+def _argument(problem: str | Path | Problem, folder: Path) -> str:
+    """Return what names a problem on a command line; one without a file has that of its best."""
+    if isinstance(problem, Problem) and not is_kernelbench_name(problem.name):
+        return str(folder / BEST_FOLDER / "problem.py")
+    return problem.name if isinstance(problem, Problem) else str(problem)
 
 
 def _run_spec(problem: Problem, config: Settings, identity: dict[str, Any]) -> RunSpec:

@@ -31,6 +31,7 @@ from hotloop.llm.spec import ModelOptions, SpecKind, open_model
 from hotloop.plan import BUILTIN, SearchPlan
 from hotloop.prompts.author import ModelGenerator
 from hotloop.prompts.render import Sees
+from hotloop.prompts.renewal import Post
 from hotloop.prompts.starting import StartGenerator
 from hotloop.retrieval.shelf import open_shelf
 from hotloop.search.starting import WithStart
@@ -107,7 +108,7 @@ def open_generator(plan: SearchPlan, store: Store) -> Iterator[Generator]:
         ConfigError: a key is missing, or a folder or recording cannot be used.
     """
     if plan.spec.generator == BUILTIN:
-        builtin: Generator = registry.load(registry.GENERATORS, BUILTIN)()
+        builtin: Generator = registry.load(registry.GENERATORS, BUILTIN)(plan.problem.policy)
         yield builtin if plan.start is None else StartGenerator(builtin, plan.start, store)
         return
     options = ModelOptions(environ=os.environ, wait=plan.wait)
@@ -124,7 +125,9 @@ def open_generator(plan: SearchPlan, store: Store) -> Iterator[Generator]:
             sees=plan.config.sees,
             start=plan.start,
             is_outside=plan.model.kind is SpecKind.DIRECTORY,
-            withdraw=source.withdraw if isinstance(source, DirectoryModel) else None,
+            post=Post(withdraw=source.withdraw, holds=source.holds)
+            if isinstance(source, DirectoryModel)
+            else None,
             notice=source.notice if isinstance(source, DirectoryModel) else lambda: "",
             examples=open_shelf(plan.spec, plan.problem),
         )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from compiling import compile_jobs
 from graph_expressions import make_spec
 
 from hotloop.templates.attention.family import AttentionFamily
@@ -22,21 +19,6 @@ EXAMPLES = [path for path in FILES if not path.stem.startswith("decode")]
 SHARED_BYTES = 227 * 1024  # of one block on sm_90 (CUDA Programming Guide, compute capabilities)
 FEW_BYTES = 128
 """Spilled by a thread: what a full register file, or one given up in part, and masks may cost."""
-
-
-def _compile(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("compile_child.py"))],
-        input=json.dumps(jobs),
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    answers: list[dict[str, Any]] = json.loads(done.stdout)
-    return answers
 
 
 def _jobs(spec, points) -> list[dict[str, Any]]:
@@ -64,7 +46,7 @@ def test_example_compiles(interpreter, path):
     score = np.zeros((1, 2, 1024, 1024), np.float32)
     spec = interpreter.trace(path.read_text(), score, small)["spec"]
     jobs = _jobs(replace(spec, B=4), None) + _jobs(replace(spec, B=4, D=64, scale=0.125), None)[:1]
-    for job, answer in zip(jobs, _compile(jobs), strict=True):
+    for job, answer in zip(jobs, compile_jobs(jobs), strict=True):
         assert answer["status"] == "ok", (answer, job["source"])
         for kernel in answer["kernels"]:
             assert kernel["shared_bytes"] <= SHARED_BYTES, kernel
@@ -75,7 +57,7 @@ def test_example_compiles(interpreter, path):
 @pytest.mark.parametrize(("D", "dtype"), [(512, "bfloat16"), (576, "bfloat16"), (512, "float32")])
 def test_very_large_heads_compile(D, dtype):
     jobs = _jobs(make_spec(S=1024, D=D, dtype=dtype), None)
-    for answer in _compile(jobs):
+    for answer in compile_jobs(jobs):
         assert answer["status"] == "ok", answer
         (kernel,) = answer["kernels"]
         assert kernel["shared_bytes"] <= SHARED_BYTES, kernel

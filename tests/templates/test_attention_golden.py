@@ -6,16 +6,14 @@ kept file anew; read the difference.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import attention_variants as variants
 from graph_expressions import Builder, make_spec
+from linted import assert_nothing_found
 
 from hotloop.templates.attention.family import AttentionFamily
 
@@ -56,20 +54,9 @@ def test_kept_image_kernel_is_unchanged():
 
 
 def test_linter_finds_nothing_in_boxes(tmp_path):
-    pytest.importorskip("ruff")
     sources = sorted(set(_sources()))
     assert len(sources) > 12
-    for number, source in enumerate(sources):
-        (tmp_path / f"kernel_{number}.py").write_text(source)
-    rules = "--select=E,F,W,B,I"
-    done = subprocess.run(
-        [sys.executable, "-m", "ruff", "check", "--isolated", rules, "--line-length=100", "."],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
+    assert_nothing_found(sources, tmp_path)
 
 
 if __name__ == "__main__":

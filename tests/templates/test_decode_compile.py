@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from compiling import compile_jobs
 from graph_expressions import Builder, make_spec
 
 from hotloop.templates.decode.family import DecodeFamily
@@ -44,26 +40,11 @@ def _jobs(page_size: int | None, dtype: str) -> list[dict[str, Any]]:
     ]
 
 
-def _compile(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("compile_child.py"))],
-        input=json.dumps(jobs),
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    answers: list[dict[str, Any]] = json.loads(done.stdout)
-    return answers
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("page_size", [None, 16, 64])
 def test_starts_compile_without_spills_and_hold_several_steps(page_size):
     jobs = _jobs(page_size, "bfloat16")
-    for job, answer in zip(jobs, _compile(jobs), strict=True):
+    for job, answer in zip(jobs, compile_jobs(jobs), strict=True):
         assert answer["status"] == "ok", (answer, job["source"])
         found = {k["name"]: k for k in answer["kernels"]}
         assert all(k["spill_bytes"] == 0 for k in found.values()), answer
@@ -76,6 +57,6 @@ def test_starts_compile_without_spills_and_hold_several_steps(page_size):
 
 @pytest.mark.slow
 def test_float32_starts_compile():
-    for answer in _compile(_jobs(64, "float32")):
+    for answer in compile_jobs(_jobs(64, "float32")):
         assert answer["status"] == "ok", answer
         assert all(k["spill_bytes"] == 0 for k in answer["kernels"]), answer

@@ -6,17 +6,15 @@ kept file anew; read the difference.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import attention_variants as variants
 from graph_expressions import Builder, make_spec
 from graph_models import ModelBuilder
+from linted import assert_nothing_found
 
 from hotloop.templates.attention.family import AttentionFamily
 from hotloop.templates.matmul.family import MatmulFamily
@@ -69,20 +67,9 @@ def test_kept_source_is_unchanged():
 
 
 def test_linter_finds_nothing(tmp_path):
-    pytest.importorskip("ruff")
     sources = sorted({*_attention_sources(), *_model_sources()})
     assert len(sources) > 30
-    for number, source in enumerate(sources):
-        (tmp_path / f"kernel_{number}.py").write_text(source)
-    rules = "--select=E,F,W,B,I"
-    done = subprocess.run(
-        [sys.executable, "-m", "ruff", "check", "--isolated", rules, "--line-length=100", "."],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
+    assert_nothing_found(sources, tmp_path)
 
 
 if __name__ == "__main__":

@@ -6,40 +6,19 @@ tile stand in the machine code where they overlap the product of the tile before
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import attention_variants as variants
 import pytest
+from compiling import compile_jobs
 from graph_expressions import make_spec
 
 from hotloop.templates.hopper.family import HopperFamily
 
 KEYS = 128
-ROWS_OF_THREAD = 2
 SCORES_OF_THREAD = 64 * KEYS // 128
 PERMUTES_OF_THREAD = 16
 """Far below one for each weight; a few belong to the walk."""
-
-
-def _compile(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    script = Path(__file__).with_name("hopper_compile_child.py")
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        input=json.dumps(jobs),
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    answers: list[dict[str, Any]] = json.loads(done.stdout)
-    return answers
 
 
 def _job(name: str, D: int, *, edit: tuple[str, str] | None = None, **point: Any) -> dict[str, Any]:
@@ -67,7 +46,7 @@ def _main(answer: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("D", [64, 128])
 @pytest.mark.parametrize("name", ["full", "causal", "document", "softcap"])
 def test_best_guesses_overlap_weights_with_products(name, D):
-    (answer,) = _compile([_job(name, D)])
+    (answer,) = compile_jobs([_job(name, D)], "hopper_compile_child.py")
     assert _main(answer)["spill_bytes"] == 0
     overlapped = answer["code"]["overlapped_mufu"]
     assert overlapped
@@ -85,12 +64,12 @@ def test_without_the_wait_for_the_next_k_nothing_overlaps():
     job = _job("full", 128)
     assert job["source"].count(wait) == 1
     job["source"] = job["source"].replace(wait, "").replace(start, again + start)
-    (answer,) = _compile([job])
+    (answer,) = compile_jobs([job], "hopper_compile_child.py")
     assert all(count < SCORES_OF_THREAD for count in answer["code"]["overlapped_mufu"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("D", [16, 96, 256])
 def test_other_head_sizes_compile(D):
-    (answer,) = _compile([_job("causal", D)])
+    (answer,) = compile_jobs([_job("causal", D)], "hopper_compile_child.py")
     assert _main(answer)["spill_bytes"] <= 64  # a few numbers of the program

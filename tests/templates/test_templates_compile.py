@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +16,14 @@ from graph_expressions import make_spec
 from graph_models import ModelBuilder
 
 from hotloop.templates.attention.family import AttentionFamily
+from hotloop.templates.decode.family import DecodeFamily
 from hotloop.templates.matmul.family import MatmulFamily
 from hotloop.templates.rowwise.family import RowwiseFamily
 
 SHARED_BYTES = 227 * 1024  # of one block on sm_90 (CUDA Programming Guide, compute capabilities)
 ONE_VALUE_BYTES = 4
+TF32 = re.compile(r"(?:wgmma\.mma_async|mma)\.sync\.aligned\.[\w.]*\.f32\.tf32\.tf32")
+Shapes = list[tuple[int, ...]]
 NAMES = ("full", "causal", "relative", "alibi", "document", "softcap")
 
 
@@ -124,3 +128,46 @@ def test_row_wise_and_product_starts_compile_without_spills():
     for answer in _compile(jobs):
         assert answer["status"] == "ok", answer
         assert all(k["spill_bytes"] == 0 for k in answer["kernels"])
+
+
+def _tf32_product(*, is_linear: bool) -> tuple[MatmulFamily, str, Shapes]:
+    g = ModelBuilder()
+    x, w = g.input(0, 2048, 1024), g.input(1, *((2048, 1024) if is_linear else (1024, 2048)))
+    graph = g.graph(g.apply("linear" if is_linear else "matmul", x, w, shape=(2048, 2048)))
+    return MatmulFamily(graph, allows_tf32=True), "matmul", [x.shape, w.shape]
+
+
+def _tf32_attention(D: int) -> tuple[AttentionFamily, str, Shapes]:
+    spec = make_spec(B=4, H=16, S=4096, D=D)
+    return AttentionFamily(spec, allows_tf32=True), "attention_forward", [(4, 16, 4096, D)] * 3
+
+
+def _tf32_decode() -> tuple[DecodeFamily, str, Shapes]:
+    spec = make_spec(B=4, H=16, Hkv=4, S=1, Skv=8192, D=64)
+    kv = (4, 4, 8192, 64)
+    return DecodeFamily(spec, allows_tf32=True), "attend_share", [(4, 16, 1, 64), kv, kv]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("family", "kernel", "shapes"),
+    [
+        _tf32_product(is_linear=True),
+        _tf32_product(is_linear=False),
+        _tf32_attention(64),
+        _tf32_attention(128),
+        _tf32_decode(),
+    ],
+    ids=["linear", "matmul", "attention-64", "attention-128", "decode"],
+)
+def test_tf32_starts_multiply_rounded_operands_on_tensor_cores(family, kernel, shapes):
+    starts = family.space().starts
+    inputs = [_tensor(shape, "float32") for shape in shapes]
+    jobs = [{"source": family.render(s).text(), "inputs": inputs, "state": {}} for s in starts]
+    for start, answer in zip(starts, _compile(jobs), strict=True):
+        assert answer["status"] == "ok", answer
+        ptx, precision = answer["ptx"][kernel], start["dot_precision"]
+        assert bool(TF32.search(ptx)) == (precision != "ieee"), start
+        assert ("cvt.rna.tf32.f32" in ptx) == (precision != "ieee"), start
+        if precision == "tf32":
+            _check([answer], kernel)

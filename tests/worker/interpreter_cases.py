@@ -626,6 +626,12 @@ def known_inline_assembly() -> None:
     error = ((out.double() - x.double().tanh()) / x.double().tanh()).abs()
     assert error.max() <= 2**-11, error.max()
     assert error.max() > 2**-14, "the approximation must show that it is one"
+    edge = torch.tensor([1 + 2**-11, -1 - 2**-11, 1 + 2**-12, 3.0, float("inf"), 2**-130, 0.0])
+    x[: len(edge)] = edge
+    asm_kernel[(1,)](x, out, "cvt.rna.tf32.f32 $0, $1;", BLOCK=128)
+    want = torch.tensor([1 + 2**-10, -1 - 2**-10, 1.0, 3.0, float("inf"), 2**-130, 0.0])
+    assert out[: len(edge)].equal(want), "to nearest, ties away from zero"
+    assert bool(((out - x).abs() <= 2**-11 * x.abs())[len(edge) :].all())
 
 
 @case

@@ -83,10 +83,6 @@ class Graph:
                 return node
         raise KeyError(name)
 
-    def users(self, name: str) -> tuple[Node, ...]:
-        """Return the nodes that take `name` as an argument."""
-        return tuple(n for n in self.nodes if any(a.node == name for a in n.args))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferSpec:

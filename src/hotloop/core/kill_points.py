@@ -30,6 +30,8 @@ KillPoint = Literal[
     "after-intent",
     "before-response",
     "after-response",
+    "prompt-withdrawn",
+    "successor-put",
     "before-parse",
     "after-parse",
     "before-cost",

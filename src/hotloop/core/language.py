@@ -18,17 +18,15 @@ class Language:
     """As options, candidates and journals have it."""
     title: str
     """As a sentence names it."""
-    fence: str
-    """Info string of a block of its code in Markdown."""
     dialect_of: str | None = None
     """A language whose compiler builds this one too: a policy that allows that one allows both."""
     runs_on_cpu: bool = False
     """Whether an interpreter runs it without a GPU; if not, it is compiled there, and no more."""
 
 
-TRITON = Language(name="triton", title="Triton", fence="python", runs_on_cpu=True)
-GLUON = Language(name="gluon", title="Gluon", fence="python", dialect_of="triton")
-CUDA = Language(name="cuda", title="CUDA C++", fence="cuda")
+TRITON = Language(name="triton", title="Triton", runs_on_cpu=True)
+GLUON = Language(name="gluon", title="Gluon", dialect_of="triton")
+CUDA = Language(name="cuda", title="CUDA C++")
 
 LANGUAGES: Mapping[str, Language] = {x.name: x for x in (TRITON, GLUON, CUDA)}
 """By name; the default first."""

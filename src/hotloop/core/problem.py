@@ -69,6 +69,11 @@ class Policy:
     shape_scope: str = "nominal"
     """`nominal`: only the problem's own sizes must work; `generic`: all workloads must pass."""
 
+    @property
+    def allows_tf32_products(self) -> bool:
+        """Whether float32 matrix products may round their operands to TF32."""
+        return self.precision == "tf32"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:

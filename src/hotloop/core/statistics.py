@@ -10,14 +10,17 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 RESAMPLES = 2000
 """Percentile intervals want at least 1000 resamples (Efron and Tibshirani)."""
 
+LEVEL_FRAC = 0.95
+"""Of the confidence intervals."""
+
 MIN_RESAMPLED = 5
-"""Fewer samples (or blocks) than this give an interval that is far too narrow: none is returned."""
+"""Fewer blocks than this give an interval that is far too narrow: none is returned."""
 
 Block = tuple[Sequence[float], Sequence[float]]
 """Samples of baseline and candidate that were taken together, in that order."""
@@ -72,59 +75,22 @@ def quantile(samples: Sequence[float], share_frac: float) -> float:
     return ordered[below] + (place - below) * (ordered[above] - ordered[below])
 
 
-def ratio_of_medians(baseline_ms: Sequence[float], candidate_ms: Sequence[float]) -> float:
-    """Return median(baseline) / median(candidate): over 1 means the candidate is faster.
-
-    Raises:
-        ValueError: samples are missing, or one is not a finite number over 0.
-    """
-    _check_times(baseline_ms)
-    _check_times(candidate_ms)
-    return median(baseline_ms) / median(candidate_ms)
-
-
-def speedup_interval(
-    baseline_ms: Sequence[float],
-    candidate_ms: Sequence[float],
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-    level_frac: float = 0.95,
-) -> Interval:
-    """Return the bootstrap interval of `ratio_of_medians`, both sides resampled independently.
-
-    Raises:
-        ValueError: a side has fewer than `MIN_RESAMPLED` samples, or one is not finite and over 0.
-    """
-    _check_enough(baseline_ms, "samples of the baseline")
-    _check_enough(candidate_ms, "samples of the candidate")
-    _check_times(baseline_ms)
-    _check_times(candidate_ms)
-
-    def draw(rng: random.Random) -> float:
-        above = rng.choices(baseline_ms, k=len(baseline_ms))
-        below = rng.choices(candidate_ms, k=len(candidate_ms))
-        return median(above) / median(below)
-
-    return _percentile_interval(draw, seed=seed, resamples=resamples, level_frac=level_frac)
-
-
 def paired_speedup_interval(
-    blocks: Sequence[Block],
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-    level_frac: float = 0.95,
+    blocks: Sequence[Block], *, seed: int = 0, resamples: int = RESAMPLES
 ) -> Interval:
-    """Return the bootstrap interval of `ratio_of_medians` over whole blocks measured together.
+    """Return the bootstrap interval of a ratio of medians over whole blocks measured together.
 
-    A drift of the clock rate that hits both sides of a block alike then cancels, and samples of
-    one block are not taken for independent ones.
+    The ratio is median(baseline) / median(candidate): over 1 means the candidate is faster. A drift
+    of the clock rate that hits both sides of a block alike then cancels, and samples of one block
+    are not taken for independent ones.
 
     Raises:
         ValueError: there are fewer than `MIN_RESAMPLED` blocks, or one lacks samples.
     """
-    _check_enough(blocks, "blocks")
+    if len(blocks) < MIN_RESAMPLED:
+        raise ValueError(f"expected at least {MIN_RESAMPLED} blocks, got {len(blocks)}")
+    if resamples < 1:
+        raise ValueError(f"expected at least one resample, got {resamples!r}")
     for baseline_ms, candidate_ms in blocks:
         _check_times(baseline_ms)
         _check_times(candidate_ms)
@@ -135,7 +101,10 @@ def paired_speedup_interval(
         below = [t for _, candidate_ms in chosen for t in candidate_ms]
         return median(above) / median(below)
 
-    return _percentile_interval(draw, seed=seed, resamples=resamples, level_frac=level_frac)
+    rng = random.Random(seed)
+    ratios = sorted(draw(rng) for _ in range(resamples))
+    tail_frac = (1.0 - LEVEL_FRAC) / 2.0
+    return Interval(quantile(ratios, tail_frac), quantile(ratios, 1.0 - tail_frac))
 
 
 def geometric_mean(values: Sequence[float]) -> float:
@@ -146,24 +115,6 @@ def geometric_mean(values: Sequence[float]) -> float:
     """
     _check_times(values)
     return math.exp(math.fsum(math.log(v) for v in values) / len(values))
-
-
-def _percentile_interval(
-    draw: Callable[[random.Random], float], *, seed: int, resamples: int, level_frac: float
-) -> Interval:
-    if not 0.0 < level_frac < 1.0:
-        raise ValueError(f"expected a level between 0 and 1, got {level_frac!r}")
-    if resamples < 1:
-        raise ValueError(f"expected at least one resample, got {resamples!r}")
-    rng = random.Random(seed)
-    ratios = sorted(draw(rng) for _ in range(resamples))
-    tail_frac = (1.0 - level_frac) / 2.0
-    return Interval(quantile(ratios, tail_frac), quantile(ratios, 1.0 - tail_frac))
-
-
-def _check_enough(samples: Sequence[object], what: str) -> None:
-    if len(samples) < MIN_RESAMPLED:
-        raise ValueError(f"expected at least {MIN_RESAMPLED} {what}, got {len(samples)}")
 
 
 def _check_times(samples: Sequence[float]) -> None:

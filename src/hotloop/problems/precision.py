@@ -35,6 +35,13 @@ def with_precision(problem: Problem, precision: str | None) -> Problem:
     return replace(problem, policy=replace(problem.policy, precision=precision))
 
 
+def asked_precision(problem: Problem) -> str | None:
+    """Return what `--precision` must have been for this policy; None: the problem's own."""
+    if problem.kind is not ProblemKind.NATIVE:
+        return problem.policy.precision if problem.policy.precision != AS_SHIPPED else None
+    return problem.policy.precision if replaced_precision(problem) is not None else None
+
+
 def replaced_precision(problem: Problem) -> str | None:
     """Return the precision that the problem's file states where it is judged by another."""
     if problem.kind is not ProblemKind.NATIVE:

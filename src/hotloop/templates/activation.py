@@ -29,6 +29,13 @@ def tanh(x):
 """How tanh may be computed, by the name of the choice."""
 
 DEVICE_FUNCTIONS: dict[str, str] = {
+    "round_to_tf32": '''@triton.jit
+def round_to_tf32(x):
+    """x to nearest in TF32: tensor cores drop the last 13 bits, which cuts toward zero."""
+    return tl.inline_asm_elementwise(
+        "cvt.rna.tf32.f32 $0, $1;", "=r,r", [x], dtype=tl.float32, is_pure=True, pack=1
+    )
+''',
     "floor_div": '''@triton.jit
 def floor_div(a, b):
     """Integer division that rounds down, as Python's; Triton's // rounds toward zero."""

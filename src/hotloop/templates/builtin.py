@@ -10,7 +10,7 @@ from __future__ import annotations
 from hotloop.core.attempt import Proposal, Written
 from hotloop.core.graph import AttentionSpec, Graph
 from hotloop.core.hopper import is_hopper
-from hotloop.core.problem import ProblemInfo
+from hotloop.core.problem import Policy, ProblemInfo
 from hotloop.core.space import Space
 from hotloop.errors import UnsupportedOp
 from hotloop.templates.analysis import unsupported
@@ -26,10 +26,13 @@ from hotloop.templates.rowwise.family import RowwiseFamily
 
 
 class BuiltinGenerator:
-    """Generates kernels from templates."""
+    """Generates kernels from templates, as exact as the policy asks for."""
 
     name = "builtin"
     is_outside = False
+
+    def __init__(self, policy: Policy = Policy()) -> None:  # noqa: B008  frozen
+        self._allows_tf32 = policy.allows_tf32_products
 
     def space(self, info: ProblemInfo) -> Space:
         """Return the schedules offered for a problem.
@@ -37,7 +40,7 @@ class BuiltinGenerator:
         Raises:
             UnsupportedOp: no kernel family covers it; names the operation and its line.
         """
-        return family_of(info).space()
+        return family_of(info, allows_tf32=self._allows_tf32).space()
 
     def needs_call(self, proposal: Proposal) -> bool:
         """Return False: no model is asked."""
@@ -55,18 +58,22 @@ class BuiltinGenerator:
             UnsupportedOp: no kernel family covers the problem.
             ValueError: the point is outside the space.
         """
-        family = family_of(info)
+        family = family_of(info, allows_tf32=self._allows_tf32)
         return Written(candidate=family.render(family.space().complete(proposal.point)))
 
 
-def family_of(info: ProblemInfo) -> Family:
+def family_of(info: ProblemInfo, *, allows_tf32: bool = False) -> Family:
     """Return the family that covers `info`.
+
+    Args:
+        info: the problem.
+        allows_tf32: whether its policy allows TF32 in float32 matrix products.
 
     Raises:
         UnsupportedOp: there is none.
     """
     if info.attention is not None:
-        return _attention_family(info, info.attention)
+        return _attention_family(info, info.attention, allows_tf32)
     if info.graph is None:
         raise UnsupportedOp(
             "the model could not be traced into an op graph, so no kernel template can cover it; "
@@ -74,20 +81,21 @@ def family_of(info: ProblemInfo) -> Family:
         )
     _check_no_opaque(info.graph)
     if any(node.op in PRODUCTS for node in info.graph.nodes):
-        return MatmulFamily(info.graph)
+        return MatmulFamily(info.graph, allows_tf32=allows_tf32)
     return RowwiseFamily(info.graph)
 
 
-def _attention_family(info: ProblemInfo, spec: AttentionSpec) -> Family:
+def _attention_family(info: ProblemInfo, spec: AttentionSpec, allows_tf32: bool) -> Family:
     """Return the portable family, beside that for few queries, or for Hopper GPUs, where one fits.
 
     Caches in pages are read by the family for few queries alone.
     """
     if spec.page_size is not None:
-        return DecodeFamily(spec)
-    portable = AttentionFamily(spec)
+        return DecodeFamily(spec, allows_tf32=allows_tf32)
+    portable = AttentionFamily(spec, allows_tf32=allows_tf32)
     if is_decode(spec):
-        return FamilyChoice({"decode": DecodeFamily(spec), "portable": portable})
+        decode = DecodeFamily(spec, allows_tf32=allows_tf32)
+        return FamilyChoice({"decode": decode, "portable": portable})
     on_hopper = info.device == "cuda" and is_hopper(info.environment.get("gpu"))
     if on_hopper and is_covered(spec):
         return FamilyChoice({"hopper": HopperFamily(spec), "portable": portable})

@@ -8,7 +8,8 @@ exact     float64 throughout: the golden
 unfused   float32 scores and softmax, weights rounded to the input dtype before the product with v:
           what uncompiled FlexAttention computes
 tiled     online softmax over key tiles with float32 accumulators, the same rounding of the
-          weights: what a simple fused kernel computes (online softmax: arXiv 1805.02867)
+          weights, TF32 products where the policy allows them: what a simple fused kernel computes
+          (online softmax: arXiv 1805.02867)
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+from hotloop.worker import sequential
 
 BLOCK_ELEMENTS = 1 << 25
 """Scores a block; 256 MiB in float64, and about eight such tensors live at once."""
@@ -119,7 +122,7 @@ def tiled(q: Tensor, k: Tensor, v: Tensor, mods: Mods, *, key_tile: int = KEY_TI
         for start in range(0, kb.shape[2], key_tile):
             tile = slice(start, start + key_tile)
             part = Grid(grid.b, grid.h, grid.q, grid.kv[tile])
-            scores = modified(qw @ kb[:, :, tile].to(wide).mT, part, mods)
+            scores = modified(_product(qw, kb[:, :, tile].to(wide).mT), part, mods)
             if mods.sigmoid:
                 weights = scores.sigmoid()
             else:
@@ -130,10 +133,15 @@ def tiled(q: Tensor, k: Tensor, v: Tensor, mods: Mods, *, key_tile: int = KEY_TI
                 norm = norm * rescale + weights.sum(dim=-1, keepdim=True)
                 out = out * rescale
                 top = higher
-            out = out + weights.to(q.dtype).to(wide) @ vb[:, :, tile].to(wide)
+            out = out + _product(weights.to(q.dtype).to(wide), vb[:, :, tile].to(wide))
         return out if mods.sigmoid else out / torch.where(norm == 0, 1, norm)
 
     return _in_blocks(block, q, k, v, q.dtype)
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    a, b = sequential.operands(a, b)
+    return a @ b
 
 
 class Visible(NamedTuple):

@@ -1,4 +1,4 @@
-"""CUDA's libdevice functions and two PTX approximations, in numpy, for Triton's interpreter.
+"""CUDA's libdevice functions and a few PTX instructions, in numpy, for Triton's interpreter.
 
 Triton turns `libdevice.tanh(x)` into a call of the symbol `__nv_tanhf` or `__nv_tanh`. The tables
 here give the value of such a symbol: computed in float64 and rounded once to the result type, so at
@@ -234,6 +234,7 @@ def _ex2_approx(x: Array) -> Array:
 PTX_INSTRUCTIONS: dict[str, Function] = {
     "tanh.approx.f32 $0, $1;": _tanh_approx,
     "ex2.approx.f32 $0, $1;": _ex2_approx,
+    "cvt.rna.tf32.f32 $0, $1;": round_to_tf32,
 }
 """The inline assembly that can be interpreted, by its text with single spaces."""
 

@@ -15,7 +15,10 @@ import torch
 from torch import Tensor
 
 MAX_STEPS = 8192
-"""Longest chain of dependent additions; longer sums get wider steps."""
+"""Longest chain of dependent additions of a sum; longer ones get more of them side by side."""
+MAX_PRODUCT_STEPS = 1 << 17
+"""That of a product, whose loop over k is one chain in the simplest kernel however long it is. Over
+K = 65,536, chains of 8,192 steps eight deep refused it: with steps four deep, or one, it passes."""
 LANES = 128
 """Partial sums that run side by side where one would be longer: a thread block's worth."""
 WARP = 32
@@ -41,8 +44,7 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     The accumulator takes one k at a time, or a few where the product is too large for that.
     """
     wide = compute_dtype(a.dtype)
-    if _is_tf32(a) and not a.is_cuda:  # a GPU's own product rounds them, a CPU's does not
-        a, b = round_to_tf32(a), round_to_tf32(b)
+    a, b = operands(a, b)
     depth = a.shape[-1]
     out = torch.zeros((*a.shape[:-1], b.shape[-1]), dtype=wide, device=a.device)
     step = _step(a, out.numel() * depth, depth)
@@ -53,6 +55,13 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
         else:
             out.add_(left @ right)
     return out
+
+
+def operands(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Return `a` and `b` as a GPU's product takes them: rounded where the policy allows TF32."""
+    if _is_tf32(a) and not a.is_cuda:  # a GPU's own product rounds them, a CPU's does not
+        return round_to_tf32(a), round_to_tf32(b)
+    return a, b
 
 
 def round_to_tf32(x: Tensor) -> Tensor:
@@ -70,7 +79,7 @@ def _is_tf32(a: Tensor) -> bool:
 
 
 def _step(a: Tensor, volume: int, depth: int) -> int:
-    longest = max(1, math.ceil(depth / MAX_STEPS))
+    longest = max(1, math.ceil(depth / MAX_PRODUCT_STEPS))
     if a.dtype in (torch.float16, torch.bfloat16) or _is_tf32(a):
         return max(TENSOR_CORE_K, longest)
     excess = math.ceil(volume / VOLUME["cuda" if a.is_cuda else "cpu"])
@@ -168,18 +177,24 @@ def _lanes(count: int, few: int) -> int:
 
 
 def softmax(x: Tensor, dim: int, *, log: bool = False) -> Tensor:
-    """Return the (log-)softmax over `dim` in the accumulator dtype.
+    """Return the (log-)softmax over `dim` in the accumulator dtype; one score has a result of 1.
 
     What is subtracted is a bound of the scores, as kernels that know one do, not their maximum:
     where all scores are equal, exponentials of 0 would add up without an error in any order. The
     logarithm over a single score is 0 in every kernel, and has to be here.
+
+    Without the logarithm the scores are scaled before that, so that one power of two follows, as
+    FlashAttention and the tutorials of Triton do: each is rounded at its own size, not at that of
+    its distance to the largest.
     """
-    shifted = x.to(compute_dtype(x.dtype))
-    above = ABOVE if x.shape[dim] > 1 else 0.0
-    shifted = shifted - (shifted.amax(dim=dim, keepdim=True) + above)
-    weights = exp(shifted)
-    norm = total(weights, [dim], keepdim=True)
-    return shifted - norm.log() if log else weights / norm
+    scores = x.to(compute_dtype(x.dtype))
+    above = ABOVE if reduced_count(x, [dim]) > 1 else 0.0
+    if log:
+        shifted = scores - (scores.amax(dim=dim, keepdim=True) + above)
+        return shifted - total(exp(shifted), [dim], keepdim=True).log()
+    scores = scores * LOG2_E
+    weights = torch.exp2(scores - (scores.amax(dim=dim, keepdim=True) + above * LOG2_E))
+    return weights / total(weights, [dim], keepdim=True)
 
 
 def exp(x: Tensor) -> Tensor:

@@ -13,12 +13,14 @@ from hotloop.templates.attention.schedule import attention_space
 class AttentionFamily:
     """Attention kernels for one problem.
 
+    `allows_tf32` says whether its policy lets float32 products round their operands to TF32.
+
     Raises:
         UnsupportedOp: the score_mod or mask_mod has an operation that cannot be lowered.
     """
 
-    def __init__(self, spec: AttentionSpec) -> None:
-        self._plan = AttentionPlan.of(spec)
+    def __init__(self, spec: AttentionSpec, *, allows_tf32: bool = False) -> None:
+        self._plan = AttentionPlan.of(spec, allows_tf32=allows_tf32)
 
     def space(self) -> Space:
         """Return the schedule space."""

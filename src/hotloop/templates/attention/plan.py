@@ -33,14 +33,19 @@ class AttentionPlan:
     """One attention problem, analysed."""
 
     spec: AttentionSpec
+    allows_tf32: bool = False
+    """Whether the policy lets float32 products round their operands to TF32."""
 
     @classmethod
-    def of(cls, spec: AttentionSpec, *, reads_pages: bool = False) -> AttentionPlan:
+    def of(
+        cls, spec: AttentionSpec, *, reads_pages: bool = False, allows_tf32: bool = False
+    ) -> AttentionPlan:
         """Analyse `spec`.
 
         Args:
             spec: the problem.
             reads_pages: whether the family's kernels can read a paged cache.
+            allows_tf32: as the field.
 
         Raises:
             UnsupportedOp: a dtype, a normalisation or an operation that the template lacks, or
@@ -59,7 +64,7 @@ class AttentionPlan:
             raise UnsupportedOp(
                 f"normalize={spec.normalize!r}: expected 'softmax' or 'sigmoid'; change normalize"
             )
-        plan = cls(move_masks_out_of_score(spec))
+        plan = cls(move_masks_out_of_score(spec), allows_tf32)
         for graph in (plan.score, plan.mask):
             if graph is not None:
                 graph.check(LOWERABLE)

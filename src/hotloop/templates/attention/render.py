@@ -24,6 +24,7 @@ from hotloop.templates.attention.notes import TITLE, notes
 from hotloop.templates.attention.plan import AttentionPlan
 from hotloop.templates.attention.structure import loop_values
 from hotloop.templates.attention.token_order import in_listed_tiles, token_order
+from hotloop.templates.dot_precision import DOT_PRECISION, TF32, WHY_TF32, rounding
 from hotloop.templates.source import render_candidate
 
 
@@ -45,7 +46,9 @@ def render_attention(plan: AttentionPlan, point: Point) -> Candidate:
     if tile_map is not None:
         tile_map = replace(tile_map, loop_lines=folded(tile_map.loop_lines, 8))
     functions = device_functions(
-        main.calls | (tile_map.calls if tile_map else frozenset()),
+        main.calls
+        | (tile_map.calls if tile_map else frozenset())
+        | rounding(point.get(DOT_PRECISION)),
         tanh=str(point.get("tanh", "exact")),
     )
     if order is not None:
@@ -57,7 +60,9 @@ def render_attention(plan: AttentionPlan, point: Point) -> Candidate:
         "title": TITLE,
         "notes": notes(plan, point, order),
         "spec": spec,
-        "point": {"maxnreg": 0, "dot_precision": None, **point},
+        "point": {"maxnreg": 0, DOT_PRECISION: None, **point},
+        "rounds": point.get(DOT_PRECISION) == TF32,
+        "why_tf32": WHY_TF32,
         "tiles": tiles,
         "order": point.get("grid_order", point.get("row_order")),
         "main": main,

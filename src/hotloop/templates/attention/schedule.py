@@ -11,6 +11,7 @@ from hotloop.errors import UnsupportedOp
 from hotloop.templates.attention.digits import find_digits, spatial
 from hotloop.templates.attention.plan import ELEMENT_BYTES, AttentionPlan
 from hotloop.templates.attention.token_order import SHAPES, box_of
+from hotloop.templates.dot_precision import DOT_PRECISION, dot_precision, on_tensor_cores
 
 TMA_ALIGNMENT_BYTES = 16
 """Rows of a tensor read by the tensor memory accelerator start at multiples of this (CUDA driver
@@ -102,7 +103,7 @@ def _loads(plan: AttentionPlan) -> Dimension:
     if plan.spec.dtype != "float32":
         return Dimension(name="loads", choices=("tma", "pointer"))
     # Products on the float32 units read their operands through registers: TMA makes them spill.
-    when = {"dot_precision": ("tf32x3",)}
+    when = {DOT_PRECISION: on_tensor_cores(dot_precision(allows_tf32=plan.allows_tf32))}
     return Dimension(name="loads", choices=("pointer", "tma"), when=when)
 
 
@@ -161,7 +162,7 @@ def _precision_dimensions(plan: AttentionPlan) -> list[Dimension]:
     if plan.can_skip_running_max:
         dimensions.append(Dimension(name="running_max", choices=("online", "none")))
     if plan.spec.dtype == "float32":
-        dimensions.append(Dimension(name="dot_precision", choices=("tf32x3", "ieee")))
+        dimensions.append(dot_precision(allows_tf32=plan.allows_tf32))
     return dimensions
 
 
@@ -235,7 +236,10 @@ def _start_tiles(plan: AttentionPlan) -> list[Point]:
     if spec.dtype == "float32":
         rows = 64 if spec.D <= 64 else 32
         exact = dict(zip(names, (rows, 32, 8, 2), strict=False))
-        points.append({**exact, "dot_precision": "ieee"})
+        if plan.allows_tf32:  # one product in place of three leaves registers for more keys
+            wide: Point = dict(zip(names, (128, 64, 8, 2), strict=False))
+            points = [wide, *points, {**points[0], DOT_PRECISION: "tf32x3"}]
+        points.append({**exact, DOT_PRECISION: "ieee"})
     return points
 
 

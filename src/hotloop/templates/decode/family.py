@@ -13,14 +13,16 @@ from hotloop.templates.decode.schedule import check_rows, decode_space
 class DecodeFamily:
     """Split-key attention kernels for one problem; `schedule.is_decode` says for which.
 
+    `allows_tf32` says whether its policy lets float32 products round their operands to TF32.
+
     Raises:
         UnsupportedOp: the score_mod or mask_mod has an operation that cannot be lowered, or a paged
             cache has more queries than a decode step.
     """
 
-    def __init__(self, spec: AttentionSpec) -> None:
+    def __init__(self, spec: AttentionSpec, *, allows_tf32: bool = False) -> None:
         check_rows(spec)
-        self._plan = AttentionPlan.of(spec, reads_pages=True)
+        self._plan = AttentionPlan.of(spec, reads_pages=True, allows_tf32=allows_tf32)
 
     def space(self) -> Space:
         """Return the schedule space."""

@@ -18,6 +18,7 @@ from hotloop.templates.attention.lowering import Tile
 from hotloop.templates.attention.notes import notes
 from hotloop.templates.attention.plan import AttentionPlan
 from hotloop.templates.decode.schedule import rows_of
+from hotloop.templates.dot_precision import DOT_PRECISION, TF32, WHY_TF32, rounding
 from hotloop.templates.source import identifiers, render_candidate
 
 KERNEL = "decode/kernel.py.jinja"
@@ -42,7 +43,9 @@ def render_decode(plan: AttentionPlan, point: Point) -> Candidate:
     has_bounds, is_paged = _has_bounds(plan), spec.page_size is not None
     is_within_page = is_paged and int(point["BLOCK_N"]) <= (spec.page_size or 0)
     main = lower_main(plan, tile, with_bounds=has_bounds, templates=(KERNEL,))
-    functions = device_functions(main.calls, tanh=str(point.get("tanh", "exact")))
+    precision = str(point.get(DOT_PRECISION, "ieee"))
+    calls = main.calls | rounding(precision)
+    functions = device_functions(calls, tanh=str(point.get("tanh", "exact")))
     block_d = max(1 << (spec.D - 1).bit_length(), MIN_DOT_ROWS)
     inner = [*main.score_lines, *main.mask_lines, main.keep]
     cache_note = [f"Cache      pages of {spec.page_size} keys, found by page_table"]
@@ -65,7 +68,9 @@ def render_decode(plan: AttentionPlan, point: Point) -> Candidate:
         "may_be_infinite": plan.may_be_infinite,
         "x": main.form.x,
         "exponent": f"{main.form.x} * X_SCALE" if main.form.scale else main.form.x,
-        "precision": ', input_precision="ieee"' if spec.dtype == "float32" else "",
+        "precision": f', input_precision="{precision}"' if spec.dtype == "float32" else "",
+        "rounds": precision == TF32,
+        "why_tf32": WHY_TF32,
         "row_guard": _guard(["row < GROUP * S"] * tile.has_ragged_rows, block_d != spec.D),
         "key_guard": _guard(["kv_rows < KV_LEN"] * tile.has_ragged_keys, block_d != spec.D),
         "statistic_guard": _guard(["row < GROUP * S"] * tile.has_ragged_rows, False),

@@ -12,6 +12,7 @@ from hotloop.core.graph import AttentionSpec
 from hotloop.core.space import Dimension, Point, Space
 from hotloop.errors import UnsupportedOp
 from hotloop.templates.attention.plan import AttentionPlan
+from hotloop.templates.dot_precision import DOT_PRECISION, dot_precision
 
 MAX_ROWS = 64
 """Query rows of one head of k and v, over all heads of its group: more is prefill."""
@@ -64,6 +65,9 @@ def decode_space(plan: AttentionPlan) -> Space:
     if plan.uses_tanh:
         fast = () if spec.dtype == "float32" else ("approx",)
         dimensions.append(Dimension(name="tanh", choices=(*fast, "exp2", "exact")))
+    rounds = spec.dtype == "float32" and plan.allows_tf32
+    if rounds:
+        dimensions.append(dot_precision(allows_tf32=True, full=("ieee",)))
     space = Space(dimensions=tuple(dimensions))
     wanted: list[Point] = [
         {},
@@ -73,6 +77,8 @@ def decode_space(plan: AttentionPlan) -> Space:
     if spec.page_size is None or not is_wide:  # there registers spill
         wanted.append({"BLOCK_N": keys[1], "num_warps": 8, "num_stages": 2})
     wanted += [{"SPLITS": count} for count in splits[1:3]]
+    if rounds:  # a start whose precision no check can object to
+        wanted.append({DOT_PRECISION: "ieee"})
     return Space(dimensions=space.dimensions, starts=tuple(space.complete(w) for w in wanted))
 
 

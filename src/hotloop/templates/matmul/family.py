@@ -13,12 +13,14 @@ from hotloop.templates.matmul.schedule import matmul_space
 class MatmulFamily:
     """Matrix-product kernels for one traced model.
 
+    `allows_tf32` says whether its policy lets float32 products round their operands to TF32.
+
     Raises:
         UnsupportedOp: the graph is no single product with an epilogue.
     """
 
-    def __init__(self, graph: Graph) -> None:
-        self._problem = MatmulProblem.of(graph)
+    def __init__(self, graph: Graph, *, allows_tf32: bool = False) -> None:
+        self._problem = MatmulProblem.of(graph, allows_tf32=allows_tf32)
 
     def space(self) -> Space:
         """Return the schedule space."""

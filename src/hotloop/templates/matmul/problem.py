@@ -45,9 +45,11 @@ class MatmulProblem:
     K: int
     views: dict[str, View] = field(repr=False)
     """Leaves of the epilogue, broadcast to the product's shape."""
+    allows_tf32: bool = False
+    """Whether the policy lets a float32 product round its operands to TF32."""
 
     @classmethod
-    def of(cls, graph: Graph) -> MatmulProblem:
+    def of(cls, graph: Graph, *, allows_tf32: bool = False) -> MatmulProblem:
         """Analyse `graph`.
 
         Raises:
@@ -70,7 +72,8 @@ class MatmulProblem:
         if graph.node(factors[0].leaf).dtype not in DTYPES:
             raise unsupported(product, f"expected operands of {', '.join(DTYPES)}")
         sizes = _sizes(product, *factors)
-        return cls(graph, product, *sizes, _epilogue_views(graph, product, views))
+        addends = _epilogue_views(graph, product, views)
+        return cls(graph, product, *sizes, addends, allows_tf32)
 
     @property
     def dtype(self) -> str:

@@ -9,6 +9,7 @@ from hotloop.core.candidate import Candidate
 from hotloop.core.graph import Node
 from hotloop.core.space import Point
 from hotloop.templates.activation import device_functions
+from hotloop.templates.dot_precision import DOT_PRECISION, TF32, WHY_TF32, rounding
 from hotloop.templates.matmul.problem import MatmulProblem, Operand
 from hotloop.templates.operators import ATOM, COMPARE, TRITON_DTYPES, kind_of
 from hotloop.templates.source import render_candidate, reserved_names
@@ -91,13 +92,16 @@ def render_matmul(problem: MatmulProblem, point: Point) -> Candidate:
         Level.ELEMENT: "inside" if is_split else " & ".join(rows + columns),
     }
     epilogue = _epilogue(problem, pointers, guards, is_flat=is_split)
-    functions = device_functions(epilogue.calls, tanh="exact")
+    precision = point.get(DOT_PRECISION)
+    functions = device_functions(epilogue.calls | rounding(precision), tanh="exact")
     nodes = {name: problem.graph.node(name) for name in leaves}
     own = {leaves[n]: str(v.attrs["name"]) for n, v in nodes.items() if v.op != "input"}
     used = {v.leaf for v in problem.views.values()}
     values: dict[str, Any] = {
         "problem": problem,
-        "point": {"dot_precision": None, **point},
+        "point": {DOT_PRECISION: None, **point},
+        "rounds": precision == TF32,
+        "why_tf32": WHY_TF32,
         "ragged": ragged,
         "is_split": is_split,
         "is_tma": point.get("loads") == "tma",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hotloop.core.space import Dimension, Point, Space
+from hotloop.templates.dot_precision import DOT_PRECISION, dot_precision, on_tensor_cores
 from hotloop.templates.matmul.problem import MatmulProblem, Operand
 
 ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -16,7 +17,9 @@ MULTIPROCESSORS = 132
 def matmul_space(problem: MatmulProblem) -> Space:
     """Return the dimensions that make sense for `problem`, and its starting points."""
     is_wide = problem.dtype == "float32"
-    tiles_n = (128, 64, 32) if is_wide else (128, 256, 64)
+    tiles_n: tuple[int, ...] = (128, 64, 32) if is_wide else (128, 256, 64)
+    if is_wide and problem.allows_tf32:  # one product in place of three leaves registers for it
+        tiles_n = (128, 256, 64, 32)
     dimensions = [
         Dimension(name="BLOCK_M", choices=_capped((128, 64, 32), problem.M), ordered=True),
         Dimension(name="BLOCK_N", choices=_capped(tiles_n, problem.N), ordered=True),
@@ -28,9 +31,9 @@ def matmul_space(problem: MatmulProblem) -> Space:
     ]
     loads = ("tma", "pointer") if _fits_tma(problem) else ("pointer",)
     if is_wide:  # products on the float32 units take operands from registers: no use for TMA
-        dimensions.append(Dimension(name="dot_precision", choices=("tf32x3", "ieee")))
-        when = {"dot_precision": ("tf32x3",)}
-        dimensions.append(Dimension(name="loads", choices=loads, when=when))
+        precision = dot_precision(allows_tf32=problem.allows_tf32)
+        when = {DOT_PRECISION: on_tensor_cores(precision)}
+        dimensions += [precision, Dimension(name="loads", choices=loads, when=when)]
     else:
         dimensions.append(Dimension(name="loads", choices=loads))
     space = Space(dimensions=tuple(dimensions))
@@ -68,6 +71,7 @@ def _has_tma_layout(operand: Operand, rows: int, columns: int, batch: int, size:
 def _starts(problem: MatmulProblem, space: Space) -> tuple[Point, ...]:
     if problem.dtype == "float32":
         tiles = [(128, 128, 32, 8, 3), (128, 64, 32, 4, 3), (64, 64, 32, 4, 4)]
+        tiles[1:1] = [(128, 256, 32, 8, 3)] * problem.allows_tf32
     else:
         tiles = [(128, 256, 64, 8, 3), (128, 128, 64, 8, 4), (128, 128, 64, 4, 3)]
         tiles.append((64, 64, 64, 4, 4))
@@ -80,6 +84,8 @@ def _starts(problem: MatmulProblem, space: Space) -> tuple[Point, ...]:
         if point not in points:
             points.append(point)
     if problem.dtype == "float32":
-        exact: Point = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 16, "dot_precision": "ieee"}
+        if problem.allows_tf32:  # a start whose precision no check can object to
+            points.append({**points[0], DOT_PRECISION: "tf32x3"})
+        exact: Point = {"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 16, DOT_PRECISION: "ieee"}
         points.append(space.complete({n: v for n, v in exact.items() if v in choices[n]}))
     return tuple(points)

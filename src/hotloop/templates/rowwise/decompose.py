@@ -34,9 +34,9 @@ class _Decomposer:
         self.nodes: list[Node] = []
         self._taken = {n.name for n in problem.graph.nodes}
 
-    def emit(self, op: str, *args: Arg | str | float, name: str | None = None, row: bool) -> str:
+    def emit(self, op: str, *args: Arg | str | float, row: bool) -> str:
         """Add a float node and return its name."""
-        name = name or self._fresh(op)
+        name = self._fresh(op)
         lifted = tuple(
             a if isinstance(a, Arg) else Arg(node=a) if isinstance(a, str) else Arg(value=a)
             for a in args
