@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import pilot_answers
@@ -39,7 +39,15 @@ from benchmarks.attention_starts import (
 )
 from benchmarks.attention_trip import trip_text
 from benchmarks.pilot_problems import PilotProblem
-from benchmarks.pilot_runs import BUDGET, Arm, PilotRun, bundle_all, open_runs, run_folder
+from benchmarks.pilot_runs import (
+    BUDGET,
+    Arm,
+    PilotRun,
+    bundle_all,
+    open_runs,
+    run_folder,
+    select,
+)
 from benchmarks.pilot_tokens import open_counter
 from benchmarks.results_file import RESULTS, Row, write_results
 from hotloop import api
@@ -85,19 +93,6 @@ def model_runs() -> list[PilotRun]:
         for arm in (BLANK, STARTED)
         for problem in problems
     ]
-
-
-def select(runs: Iterable[PilotRun], only: str) -> list[PilotRun]:
-    """Return the runs whose names contain one of the texts of `gluon,started/`; all for none.
-
-    Raises:
-        ValueError: nothing matches.
-    """
-    texts = [text.strip() for text in only.split(",") if text.strip()]
-    found = [run for run in runs if not texts or any(text in run.name for text in texts)]
-    if not found:
-        raise ValueError(f"--only: no run has {only!r} in its name, such as started/attention-full")
-    return found
 
 
 def lacks_start(run: PilotRun, folder: Path) -> bool:

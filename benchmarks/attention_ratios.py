@@ -112,10 +112,10 @@ def by_key(rows: Iterable[Row]) -> dict[str, Row]:
     return {row["row"]: row for row in rows if row["generator"] == "builtin"}
 
 
-def packings(D: int, S: int = MAIN_S, variant: str = "document") -> list[Case]:  # noqa: N803
+def packings(D: int, S: int = MAIN_S) -> list[Case]:  # noqa: N803
     """Return the rows of one document problem: its own packing first."""
-    others = [Case(variant, D, S, packing=seed) for seed in PACKINGS[1:]]
-    return [Case(variant, D, S), *others]
+    others = [Case("document", D, S, packing=seed) for seed in PACKINGS[1:]]
+    return [Case("document", D, S), *others]
 
 
 def same_size(case: Case) -> list[Case]:

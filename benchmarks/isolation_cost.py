@@ -25,7 +25,6 @@ from hotloop.worker.evaluation import Evaluation
 from hotloop.worker.patience import Patience
 from hotloop.worker.workroom import Workroom
 
-TIERS = ("T0", "T1", "T2")
 NO_GPU = "not measured: no GPU"
 WARM_STARTS = 3
 """Starts of each tier that are not counted: the first ones wait for the zygotes' imports."""

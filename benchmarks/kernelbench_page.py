@@ -46,6 +46,9 @@ PROBLEMS_NOTE = (
     "of the reference are done."
 )
 
+ASKED = "Of kernels that the generator was asked for, on all problems."
+BEGUN = "Of the kernels that runs began from, on all problems; nobody was asked for them here."
+
 
 def tables(results: Mapping[str, Any] | None, source: Path) -> str:
     """Return the Markdown between the markers; `source` is the file's path in the project."""
@@ -82,7 +85,9 @@ def _column(column: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> lis
             lines += ["", "#### By model calls", "", *_calls(column)]
         lines += ["", "#### By class of operator", "", "Decidable problems.", ""]
         lines += _classes(column["by_class"])
-    lines += ["", "#### Failed verdicts on the way", "", *_failures(column["failures"])]
+    lines += ["", "#### Failed verdicts on the way", "", *_failures(column["failures"], ASKED)]
+    if begun := column.get("start_failures"):  # older results lack it
+        lines += ["", "#### Starting kernels that were refused", "", *_failures(begun, BEGUN)]
     lines += ["", "#### Undecidable problems", "", *_undecidable(column)]
     lines += ["", "#### Not solved", "", *_not_solved(column)]
     lines += ["", "#### Every problem", "", PROBLEMS_NOTE]
@@ -184,11 +189,11 @@ def _classes(by_class: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _failures(failures: Sequence[Mapping[str, Any]]) -> list[str]:
+def _failures(failures: Sequence[Mapping[str, Any]], of: str) -> list[str]:
     if not failures:
         return ["No verdict failed."]
     lines = [
-        "Of kernels that the generator was asked for, on all problems.",
+        of,
         "",
         "| status | tier | kind | rule | verdicts | problems | of them unsolved | such as |",
         "|---|---|---|---|---:|---:|---:|---|",

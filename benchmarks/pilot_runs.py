@@ -100,7 +100,7 @@ def pilot_runs(draw: PilotDraw) -> list[PilotRun]:
     ]
 
 
-def select(runs: Iterable[PilotRun], only: str) -> list[PilotRun]:
+def select(runs: Sequence[PilotRun], only: str) -> list[PilotRun]:
     """Return the runs whose names contain one of the texts of `main/,softcap`; all for none.
 
     Raises:
@@ -109,7 +109,7 @@ def select(runs: Iterable[PilotRun], only: str) -> list[PilotRun]:
     texts = [text.strip() for text in only.split(",") if text.strip()]
     found = [run for run in runs if not texts or any(text in run.name for text in texts)]
     if not found:
-        raise ValueError(f"--only: no run has {only!r} in its name; see `list`")
+        raise ValueError(f"--only: no run has {only!r} in its name, such as {runs[0].name}")
     return found
 
 

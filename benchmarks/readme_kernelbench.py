@@ -275,7 +275,7 @@ def reason(entry: Figures, column: Figures) -> str:
     """
     final = [
         found
-        for found in column["failures"]
+        for found in (*column["failures"], *column.get("start_failures", ()))
         if found["tier"] == "final" and entry["problem"] in found["examples"]
     ]
     clauses = [

@@ -78,12 +78,6 @@ def canonical(source: str) -> str:
     return _joined(*_parts(ast.parse(source)))
 
 
-def apply_rule(rule: Rule, source: str) -> Iterator[str]:
-    """Yield the source rewritten at each place where the rule applies."""
-    tree = ast.parse(source)
-    yield from _apply(rule, tree, list(sites(tree)), _parts(tree))
-
-
 def _apply(
     rule: Rule, tree: ast.Module, places: Sequence[Site], parts: tuple[list[str], list[bool]]
 ) -> Iterator[str]:

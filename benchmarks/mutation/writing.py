@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 
 def text(node: ast.AST) -> str:
@@ -38,8 +38,3 @@ def renamed(call: ast.Call, function: str) -> str:
     """Return the call of another function with the same arguments."""
     args = [ast.unparse(a) for a in call.args] + [ast.unparse(k) for k in call.keywords]
     return f"{function}({', '.join(args)})"
-
-
-def joined(parts: Sequence[ast.AST], operator: str) -> str:
-    """Return parts with an operator between them."""
-    return operator.join(text(p) for p in parts)

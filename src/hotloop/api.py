@@ -274,12 +274,13 @@ def _best(plan: SearchPlan, store: SqliteStore, result: RunResult) -> BestResult
     assert verdict is not None, "a result that passed has a verdict"
     assert attempt.candidate_id is not None, "an attempt that passed has a candidate"
     info = from_json(ProblemInfo, store.notes("setup")[-1]["info"])
+    kernel = store.candidate(attempt.candidate_id)
     return BestResult(
         problem=plan.problem,
         info=info,
-        candidate=store.candidate(attempt.candidate_id),
+        candidate=kernel,
         verdict=verdict,
-        verify_command=plan.verify_command(),
+        verify_command=plan.verify_command(kernel.entry),
         search_command=plan.search_command(),
         model=plan.config.model,
     )

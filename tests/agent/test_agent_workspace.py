@@ -41,6 +41,17 @@ def test_what_lies_inside_is_found(workspace, tmp_path):
     assert workspace.problem("problem.py", "N=16").settings == {"N": 16}
 
 
+def test_a_precision_is_chosen_as_on_the_command_line(workspace):
+    own = workspace.problem("problem.py")
+    assert own == workspace.problem("problem.py", precision="")
+    strict = workspace.problem("problem.py", precision="strict")
+    assert (own.policy.precision, strict.policy.precision) == ("as_shipped", "strict")
+    assert own.id != strict.id
+    told = "--precision: expected one of as_shipped, strict, tf32, got 'half'"
+    with pytest.raises(ConfigError, match=told):
+        workspace.problem("problem.py", precision="half")
+
+
 @pytest.mark.parametrize("path", ["../secret.py", "/etc/passwd", "deep/../../in2", "", "a\0b"])
 def test_what_lies_outside_is_refused(workspace, path):
     with pytest.raises(ConfigError):

@@ -93,7 +93,12 @@ def test_bad_input_is_one_line_and_the_server_lives(workspace):
         async with serving(workspace) as client:
             names = {tool.name for tool in (await client.list_tools()).tools}
             assert {"load_problem", "verify_kernel", "job", "start_run", "next_prompt"} <= names
+            half = {"problem": "row_sum.py", "precision": "half"}
+            no_such_policy = "--precision: expected one of as_shipped, strict, tf32, got 'half'"
             for tool, arguments, told in (
+                ("load_problem", half, no_such_policy),
+                ("verify_kernel", {**half, "file": "kernel.py"}, no_such_policy),
+                ("start_run", {**half, "name": "a"}, no_such_policy),
                 ("load_problem", {"problem": "../../etc/passwd"}, "outside of the workspace"),
                 ("load_problem", {"problem": "nowhere.py"}, "no such file"),
                 ("verify_kernel", {"problem": "row_sum.py"}, "expected source or file"),
@@ -143,6 +148,50 @@ def test_kernels_are_judged_by_a_warm_judge(workspace):
             )
             assert text.startswith("INCORRECT_NUMERICAL"), text
             assert not is_error
+
+    anyio.run(talk)
+
+
+def test_tools_that_take_a_problem_say_what_precision_there_is(workspace):
+    async def talk():
+        async with serving(workspace) as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            takes_problem = {
+                n for n, t in tools.items() if "problem" in t.input_schema["properties"]
+            }
+            assert takes_problem == {"load_problem", "verify_kernel", "start_run"}
+            for name in takes_problem:
+                assert "precision" in tools[name].input_schema["properties"]
+                assert "precision" not in tools[name].input_schema["required"]
+                assert "precision: as" in tools[name].description
+            assert "as_shipped, strict or tf32" in tools["load_problem"].description
+
+    anyio.run(talk)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_problem_is_judged_and_searched_under_another_precision(workspace):
+    (workspace / "stated.py").write_text(ROW_SUM + '\n\npolicy = {"precision": "tf32"}\n')
+    asked = {"problem": "stated.py", "precision": "strict"}
+    told = "precision: strict, by --precision; the file states tf32"
+
+    async def talk():
+        async with serving(workspace) as client:
+            text, _ = await finished(client, "load_problem", **asked)
+            assert text.endswith(told)
+            text, _ = await finished(client, "load_problem", problem="stated.py")
+            assert "by --precision" not in text
+            text, _ = await finished(client, "verify_kernel", **asked, file="kernel.py")
+            assert text.startswith("PASSED (fast tier)"), text
+            assert text.endswith(told)
+            arguments = {"name": "mine", "budget": "4m", "max_calls": 1}
+            text, is_error = await call(client, "start_run", **arguments, **asked)
+            assert not is_error, text
+            assert "full precision everywhere" in await next_prompt(client, "mine")
+            await call(client, "stop_run", run="mine")
+            text, is_error = await call(client, "start_run", **arguments, problem="stated.py")
+            assert is_error, "under its own policy it is another problem"
 
     anyio.run(talk)
 

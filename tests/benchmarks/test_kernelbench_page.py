@@ -93,6 +93,21 @@ def test_the_reason_is_what_the_final_tier_found_and_that_a_run_waits():
     )
 
 
+def test_a_refused_start_is_told_apart_from_what_the_generator_was_asked_for():
+    results = results_of(failed_row("1/2", why="calls: 4 of 4"))
+    column = results["summary"]["columns"][MODEL]
+    assert "Starting kernels" not in tables(results, SOURCE), "results from before have none"
+    found = {"status": "INCORRECT_NUMERICAL", "tier": "final", "kind": "nonfinite", "rule": None,
+             "attempts": 1, "problems": 1, "unsolved": 1, "examples": ["1/2"]}  # fmt: skip
+    column["start_failures"] = [found]
+    page = tables(results, SOURCE)
+    asked, begun = page.split("#### Starting kernels that were refused")
+    row = "| `INCORRECT_NUMERICAL` | final | nonfinite |  | 1 | 1 | 1 | 1/2 |"
+    assert (row in asked, row in begun) == (False, True)
+    assert "No verdict failed." in asked
+    assert "1/2 (refused by the final tier: NaN" in kernelbench_section(results, SOURCE)
+
+
 def test_a_ratio_that_is_not_claimed_counts_as_1_at_most_and_is_no_win():
     row = made_row("1/1", 3.0)
     assert kernelbench_problems.over_better(row).is_win

@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from benchmarks.mutation.rule import BOOK, apply_rule, canonical, difference, mutants
+from benchmarks.mutation.rule import BOOK, canonical, difference, mutants
 from benchmarks.mutation.rules import GROUPS, RULES, rules_of
 from benchmarks.mutation.substrates import MUTANTS
 
@@ -118,7 +118,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_rule_writes_the_fault_it_names(name):
-    changed = [difference(KERNEL, text) for text in apply_rule(RULES[name], KERNEL)]
+    changed = [difference(KERNEL, m.source) for m in mutants(KERNEL, [RULES[name]])]
     assert any(EXPECTED[name] in diff for diff in changed), changed
 
 

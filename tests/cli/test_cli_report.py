@@ -5,13 +5,14 @@ import re
 import shlex
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from hotloop.cli.main import main
 from hotloop.cli.report import read_page
-from hotloop.cli.report_suite import command_options
 from hotloop.store.sqlite import JOURNAL_FILE
+from hotloop.suite.command import bench_command
 from hotloop.suite.folder import SUITE_FILE, read_suite
 
 PROBLEM = """\
@@ -75,8 +76,13 @@ def test_the_line_that_reproduces_a_suite_goes_on_with_it(place):
     words = shlex.split(page.command)
     assert words[:3] == ["hotloop", "bench", "kernelbench"]
     assert "1/1-2,2/7" in words
-    assert main([*words[1:], *ELSEWHERE]) == 4, "the same suite, not another one"
-    assert read_suite(place / "s") == record
+    assert page.command_note == ""
+    assert main([*words[1:], "--no-wait"]) == 4, "the same suite, not another one"
+    assert read_page(place / "s").command == page.command
+    again = read_suite(place / "s")
+    assert (again.options, again.limits, again.problems) == (
+        record.options, record.limits, record.problems
+    )  # fmt: skip
     assert main([*words[1:], *ELSEWHERE, "--seed", "5"]) == 2, "which another seed would be"
 
 
@@ -85,7 +91,7 @@ def test_a_single_run_has_its_one_problem_open(place):
     html = (place / "run.html").read_text()
     assert re.search(r'<details class="problem" id="p-1-2"[^>]* open>', html)
     assert "kernelbench/1/2" in html
-    assert "hotloop optimize kernelbench/1/2" in html
+    assert "hotloop bench kernelbench --problems 1/1-2,2/7" in html, "which alone goes on with it"
     assert 'id="figures-1"' not in html
     assert "This run is not finished" in html
 
@@ -150,9 +156,21 @@ def test_a_run_of_another_shape_is_one_line(place, capsys):
     assert "unreadable" in (place / "report.html").read_text()
 
 
-def test_the_line_that_reproduces_names_examples_and_what_is_held_out():
+def test_the_line_that_reproduces_names_examples_and_what_is_held_out(place):
+    record = read_suite(place / "s")
     options = {"held_out": ["kernelbench/1/2", "kernelbench/2/40"], "examples": ["/runs a"]}
-    words = command_options(options, {})
+    more = replace(record, options={**record.options, **options})
+    words = shlex.split(bench_command(more, place))
     assert words[words.index("--held-out") + 1] == "1/2,2/40"
-    assert words[-2:] == ["--examples", "/runs a"]
-    assert not {"--held-out", "--examples"} & set(command_options({}, {}))
+    assert words[words.index("--examples") + 1] == "/runs a"
+    assert not {"--held-out", "--examples"} & set(shlex.split(bench_command(record, place)))
+
+
+def test_a_suite_of_before_says_what_it_did_not_record(place):
+    path = place / "s" / SUITE_FILE
+    record = json.loads(path.read_text())
+    del record["given"]
+    path.write_text(json.dumps(record))
+    page = read_page(place / "s")
+    assert page.command_note.startswith("with --data and --judge as they were")
+    assert "--data" not in page.command

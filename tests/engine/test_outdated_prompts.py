@@ -15,6 +15,7 @@ from hotloop.llm.continuing import ContinuingModel
 from hotloop.llm.directory import DirectoryModel
 from hotloop.llm.journaled import JournaledModel
 from hotloop.prompts.author import ModelGenerator
+from hotloop.prompts.renewal import Post
 from hotloop.search.refine import RefineStrategy
 from hotloop.store.memory import MemoryStore
 from hotloop.testing.fake_model import FastClock
@@ -68,7 +69,8 @@ class Answered:
         notes = CallNotes(self.store)
         generator = ModelGenerator(
             ContinuingModel(JournaledModel(source, notes)), notes, self.store, PROBLEM,
-            language="triton", is_outside=True, withdraw=source.withdraw, notice=source.notice,
+            language="triton", is_outside=True, notice=source.notice,
+            post=Post(withdraw=source.withdraw, holds=source.holds),
         )  # fmt: skip
         verifier = Judge(clock=clock, on_load=on_load)
         verifier.wrong = frozenset(wrong)

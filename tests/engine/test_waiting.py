@@ -50,6 +50,23 @@ def test_prompts_are_left_to_be_answered_and_the_run_goes_on_later():
     assert result.passed
 
 
+def test_an_answer_that_cannot_be_read_is_told_each_time_and_costs_no_call():
+    def script(proposal):
+        error = Pending("no answer", waiting=("1.prompt",), fault="1.reply is empty; write it")
+        return FakeCall(error=error)
+
+    bench = outside_bench(script, calls=1, plan={"drafts": 2})
+    again = None
+    for number in (1, 2):
+        again = bench if again is None else again.resumed()
+        result = again.run()
+        assert (result.reason, result.calls) == (StopReason.WAITING, 0)
+        told = [note["message"] for note in again.store.notes("warning")]
+        assert told == ["1.reply is empty; write it"] * number
+    answered = again.resumed(script=block_of_64)
+    assert answered.run().reason is StopReason.EXHAUSTED
+
+
 def test_nothing_answered_yet_is_waiting_again():
     bench = outside_bench(unanswered(), calls=2, plan={"drafts": 5})
     first = bench.run()

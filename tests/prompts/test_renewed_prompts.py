@@ -10,6 +10,7 @@ from hotloop import errors
 from hotloop.core.attempt import Action
 from hotloop.core.record import to_json
 from hotloop.core.verdict import Stage, Status, Tier
+from hotloop.prompts.renewal import Post
 
 AWAITED = errors.Pending("later", waiting=("f",))
 
@@ -40,13 +41,21 @@ def step(run, number, ends, *where):
 class Folder:
     """Notes what is to be withdrawn."""
 
-    def __init__(self, *, is_unanswered=True):
+    def __init__(self, *, is_unanswered=True, lying=()):
         self.is_unanswered = is_unanswered
+        self.lying = lying
         self.asked = []
 
-    def __call__(self, prompt, key, successor):
+    @property
+    def post(self):
+        return Post(withdraw=self.withdraw, holds=self.holds)
+
+    def withdraw(self, prompt, key, successor):
         self.asked.append((key.attempt, prompt.id, successor.id))
         return self.is_unanswered
+
+    def holds(self, prompt, key):
+        return prompt.id in self.lying
 
 
 def waiting(action=Action.OPTIMISE):
@@ -60,8 +69,8 @@ def waiting(action=Action.OPTIMISE):
     return run, open_one
 
 
-def going_on(run, script, withdraw):
-    return Run(script, task=run.task, store=run.store, withdraw=withdraw)
+def going_on(run, script, folder):
+    return Run(script, task=run.task, store=run.store, post=folder.post)
 
 
 @pytest.mark.parametrize("action", [Action.OPTIMISE, Action.REGENERATE])
@@ -127,7 +136,7 @@ def test_a_refusal_of_what_it_does_not_show_changes_nothing():
         run.write(open_one)
     refuse(run, 1)
     folder = Folder()
-    later = Run({3: reply("c")}, store=run.store, sees="execution", withdraw=folder)
+    later = Run({3: reply("c")}, store=run.store, sees="execution", post=folder.post)
     later.write(open_one)
     assert later.prompt(3) == run.prompt(3)
     assert folder.asked == []
@@ -144,7 +153,7 @@ def test_a_refusal_that_it_reckons_with_already_makes_no_prompt_outdated():
     assert "values are wrong" in run.prompt(3)
     refuse(run, 1)  # of this one it shows nothing
     folder = Folder()
-    later = Run({3: reply("c")}, store=run.store, sees="execution", withdraw=folder)
+    later = Run({3: reply("c")}, store=run.store, sees="execution", post=folder.post)
     later.write(open_one)
     assert later.prompt(3) == run.prompt(3)
     assert folder.asked == []
@@ -177,3 +186,40 @@ def test_a_run_that_was_killed_while_it_replaced_a_prompt_replaces_it(is_noted):
     written = later.write(open_one)
     assert written.asked.prompt_id == fresh.prompt.id
     assert len(folder.asked) == 1
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+def killed_while_withdrawing():
+    """A prompt that waits, and the id of the one that a killed session laid in its place."""
+    run, open_one = waiting()
+    folder = Folder()
+
+    def die(prompt, key, successor):
+        folder.withdraw(prompt, key, successor)
+        raise Died
+
+    post = Post(withdraw=die, holds=folder.holds)
+    with pytest.raises(Died):
+        Run({}, task=run.task, store=run.store, post=post).write(open_one)
+    ((_, _, laid),) = folder.asked
+    return run, open_one, laid
+
+
+def test_what_a_killed_session_laid_there_is_what_waits():
+    run, open_one, laid = killed_while_withdrawing()
+    folder = Folder(lying={laid})
+    later = going_on(run, {2: reply("b")}, folder)
+    assert later.write(open_one).asked.prompt_id == laid
+    assert folder.asked == []
+    assert len(run.store.notes("warning")) == 1
+
+
+def test_what_was_announced_and_does_not_lie_there_is_laid_there():
+    run, open_one, laid = killed_while_withdrawing()
+    folder = Folder()
+    going_on(run, {2: reply("b")}, folder).write(open_one)
+    assert [new for _, _, new in folder.asked] == [laid]
+    assert len(run.store.notes("successor")) == 1

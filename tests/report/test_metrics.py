@@ -1,15 +1,7 @@
 import pytest
 
 from hotloop.core.verdict import Performance
-from hotloop.report.metrics import (
-    Speedup,
-    fast_p,
-    geomean_speedup,
-    is_win,
-    measure_paired_speedup,
-    measure_speedup,
-    speedup_over,
-)
+from hotloop.report.metrics import Speedup, fast_p, is_win, speedup_over
 
 
 def speedup(ratio, low, high):
@@ -36,17 +28,6 @@ def test_a_win_is_decided_by_the_lower_bound(found, wins):
     assert is_win(found) is wins
 
 
-def test_clear_and_unclear_measurements():
-    steady = [1.0, 1.01, 0.99, 1.0, 1.02, 0.98, 1.0, 1.01]
-    slow = [2 * t for t in steady]
-    assert measure_speedup(slow, steady).is_win
-    assert measure_speedup(slow, steady).ratio == pytest.approx(2.0)
-    assert not measure_speedup(steady, steady).is_win
-    assert not measure_speedup(steady, slow).is_win
-    blocks = [(slow, steady)] * 5
-    assert measure_paired_speedup(blocks).is_win
-
-
 def test_a_stored_ratio_counts_only_with_its_interval():
     full = performance(speedup={"flex": 1.5}, speedup_ci={"flex": (1.4, 1.6)})
     assert speedup_over(full, "flex") == speedup(1.5, 1.4, 1.6)
@@ -55,11 +36,6 @@ def test_a_stored_ratio_counts_only_with_its_interval():
     broken = performance(speedup={"flex": 1.5}, speedup_ci={"flex": (1.4,)})
     with pytest.raises(ValueError, match="flex"):
         speedup_over(broken, "flex")
-
-
-def test_averages_of_ratios_are_geometric():
-    assert geomean_speedup([speedup(4.0, 3.9, 4.1), speedup(0.25, 0.2, 0.3)]) == pytest.approx(1.0)
-    assert geomean_speedup([]) is None
 
 
 def test_fast_p_counts_problems_without_a_kernel():

@@ -46,6 +46,10 @@ class Made:
     checks: tuple = ("conduct",)
     final_tier: Tier = Tier.FINAL
     action: str = "draft"
+    actions: dict = field(default_factory=dict)
+    """Attempt number: its action, where it is another one."""
+    parents: dict = field(default_factory=dict)
+    """Attempt number: those of its parents."""
     generator: str = "model"
     precision: str = "as_shipped"
     device: str = "cuda"
@@ -117,7 +121,8 @@ def _info(problem, made):
 
 def _asked(n, made):
     return Attempt(
-        id=n, action=made.action, point={}, parents=(), generator=made.generator,
+        id=n, action=made.actions.get(n, made.action), point={}, parents=made.parents.get(n, ()),
+        generator=made.generator,
         candidate_id=None, verdict=None, objective=None, started_s=10.0 * n - 10, finished_s=None,
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ import pytest
 from suite_figure_runs import BASELINES_MS, Made, measured, run_at
 
 from hotloop.core.verdict import Status
+from hotloop.report.tables import listed_tables
 from hotloop.suite.figures import suite_figures
 from hotloop.suite.figures_classes import operator_class
 from hotloop.suite.tables import suite_tables
@@ -167,3 +168,34 @@ def test_failures_are_counted_by_class(tmp_path):
         "attempts": 3, "problems": 2, "unsolved": 1, "examples": ["1/1", "1/2"],
     }  # fmt: skip
     assert (final["tier"], final["attempts"], final["unsolved"]) == ("final", 1, 0)
+    assert found["columns"][CUDA]["start_failures"] == []
+    assert "starting kernels" not in suite_tables(found)
+
+
+def test_a_refused_start_is_in_a_table_of_its_own(tmp_path):
+    """Nobody was asked for it, at whichever tier it was refused."""
+    early = Made(outcomes=(WRONG, WRONG), actions={1: "start"})
+    late = Made(outcomes=(1.0, 2.0), finals={1: WRONG, 2: WRONG}, actions={1: "start"})
+    swept = Made(
+        outcomes=(1.0, 1.0), finals={2: WRONG}, actions={1: "start", 2: "sweep"}, parents={2: (1,)}
+    )
+    runs = [run_at(tmp_path, n, made) for n, made in enumerate((early, late, swept), 1)]
+    found = suite_figures(runs)
+    column = found["columns"][CUDA]
+    told = {
+        name: [(f["tier"], f["attempts"], f["examples"]) for f in column[name]]
+        for name in ("failures", "start_failures")
+    }
+    assert told["failures"] == [("fast", 1, ["1/1"]), ("final", 1, ["1/2"])]
+    assert told["start_failures"] == [("final", 2, ["1/2", "1/3"]), ("fast", 1, ["1/1"])]
+    title = "Failed verdicts of starting kernels by class"
+    assert title in suite_tables(found)
+    (table,) = [t for t in listed_tables(column, {}) if t.title == title]
+    assert [row[1] for row in table.rows] == ["final", "fast"]
+
+
+def test_a_start_that_passed_is_in_no_table_of_failures(tmp_path):
+    made = Made(outcomes=(1.0, WRONG), finals={1: 1.0}, actions={1: "start"})
+    column = suite_figures([run_at(tmp_path, 1, made)])["columns"][CUDA]
+    assert [f["attempts"] for f in column["failures"]] == [1]
+    assert column["start_failures"] == []

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from sized_problem import SOURCE
 
 from hotloop.core.verdict import Status, Tier
 from hotloop.engine import Parts, StopFlag, run_search
@@ -26,23 +27,6 @@ from hotloop.testing.fakes import (
 )
 from hotloop.verify.bundle import JudgeError, Verdicts
 from hotloop.verify.outside import OutsideVerifier, pending_items
-
-SOURCE = """\
-import torch
-
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x + 1
-
-
-def get_inputs():
-    return [torch.rand(8)]
-
-
-def get_init_inputs():
-    return []
-"""
 
 
 class WithoutRules(OutsideVerifier):
@@ -85,7 +69,7 @@ class Bench:
     def __init__(self, tmp_path):
         folder = tmp_path / "data" / "level1"
         folder.mkdir(parents=True)
-        (folder / "1_Add.py").write_text(SOURCE)
+        (folder / "1_Add.py").write_text(SOURCE.format(n=8))
         self.data, self.out = tmp_path / "data", tmp_path / "s"
         (self.entry,) = list_kernelbench(self.data)
         self.problem_id = self.entry.problem().id

@@ -10,6 +10,7 @@ from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.record import from_json
 from hotloop.core.units import format_ms
 from hotloop.core.verdict import Verdict
+from hotloop.problems.precision import describe_precision
 from hotloop.prompts.feedback import Judged, make_feedback
 from hotloop.prompts.roofline import describe_bound
 from hotloop.prompts.task import shown_source
@@ -55,6 +56,11 @@ def verdict_answer(
     feedback = make_feedback(judged)
     head = f"{verdict.status.value} ({verdict.tier.value} tier): {feedback.headline}"
     return capped(f"{head}\n\n{feedback.text}".strip())
+
+
+def with_precision_line(text: str, problem: Problem, asked: str | None) -> str:
+    """Return an answer that ends with the line of `--precision`, where one was asked for."""
+    return capped(f"{text}\n\n{describe_precision(problem)}") if asked else text
 
 
 def attempt_answer(reader: RunReader, attempt: Attempt) -> str:

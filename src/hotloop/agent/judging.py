@@ -20,18 +20,26 @@ _SHOWS_NOTHING = frozenset({Stage.EXTRACT, Stage.STATIC, Stage.COMPILE})
 def judging(desk: Desk) -> tuple[Callable[..., str], ...]:
     """Return the tools."""
 
-    def load_problem(problem: str, settings: str = "", wait_s: float = DEFAULT_WAIT_S) -> str:
+    def load_problem(
+        problem: str,
+        settings: str = "",
+        precision: str | None = None,
+        wait_s: float = DEFAULT_WAIT_S,
+    ) -> str:
         """Load and audit a problem; return its reference, baselines and least possible time.
 
         Args:
             problem: a problem file in the workspace, or a name like kernelbench/1/19.
             settings: module-level constants of the file to replace, like N=4096,DTYPE=float16.
+            precision: as_shipped, strict or tf32: by which kernels and baselines are judged; left
+                out, the problem's own. Under another one it is another problem.
             wait_s: seconds to wait, at most 50; then a job's handle is returned.
         """
-        found = desk.workspace.problem(problem, settings)
+        found = desk.workspace.problem(problem, settings, precision)
 
         def work() -> str:
-            return answers.problem_text(found, desk.judge.load(found))
+            text = answers.problem_text(found, desk.judge.load(found))
+            return answers.with_precision_line(text, found, precision)
 
         return _answer(desk.jobs.start(f"load_problem {found.name}", work), wait_s)
 
@@ -41,6 +49,7 @@ def judging(desk: Desk) -> tuple[Callable[..., str], ...]:
         file: str = "",
         tier: str = Tier.FAST.value,
         settings: str = "",
+        precision: str | None = None,
         wait_s: float = DEFAULT_WAIT_S,
     ) -> str:
         """Judge one kernel: compile it, check its numbers on secret inputs, time it.
@@ -52,17 +61,16 @@ def judging(desk: Desk) -> tuple[Callable[..., str], ...]:
             tier: fast, or final (fresh seeds, held-out sizes, sanitizers; needs a GPU). There are
                 few final verdicts of a problem; the answer says how many are left.
             settings: as for load_problem.
+            precision: as for load_problem.
             wait_s: seconds to wait, at most 50; then a job's handle is returned.
         """
-        found = desk.workspace.problem(problem, settings)
+        found = desk.workspace.problem(problem, settings, precision)
         candidate = find_candidate(desk.workspace, source, file)
         wanted = find_tier(tier, desk.workspace.device)
 
         def work() -> str:
-            if wanted is Tier.FINAL:
-                return _final(desk, found, candidate)
-            verdict = desk.judge.verify(found, candidate, wanted)
-            return answers.verdict_answer(verdict, candidate, found, desk.judge.load(found))
+            text = (_final if wanted is Tier.FINAL else _fast)(desk, found, candidate)
+            return answers.with_precision_line(text, found, precision)
 
         return _answer(desk.jobs.start(f"verify_kernel {found.name}", work), wait_s)
 
@@ -93,6 +101,11 @@ def following(desk: Desk) -> tuple[Callable[..., str], ...]:
         return f"{found.id} ({found.what}) was done already; call job for its answer"
 
     return job, cancel_job
+
+
+def _fast(desk: Desk, problem: Problem, candidate: Candidate) -> str:
+    verdict = desk.judge.verify(problem, candidate, Tier.FAST)
+    return answers.verdict_answer(verdict, candidate, problem, desk.judge.load(problem))
 
 
 def _final(desk: Desk, problem: Problem, candidate: Candidate) -> str:

@@ -83,6 +83,7 @@ def _starting(desk: Desk) -> tuple[Callable[..., str], ...]:
         language: str | None = None,
         strategy: str | None = None,
         settings: str | None = None,
+        precision: str | None = None,
     ) -> str:
         """Start a search under a budget, or go on with one; every attempt is kept in its folder.
 
@@ -96,8 +97,10 @@ def _starting(desk: Desk) -> tuple[Callable[..., str], ...]:
             language: triton (default), gluon or cuda.
             strategy: refine (an agent's default), sample or hybrid; builtin: tune or random.
             settings: as for load_problem.
+            precision: as for load_problem.
         """
-        desk.workspace.problem(problem, settings or "")  # refuses what lies outside, and bad input
+        # Refuses what lies outside, and bad input.
+        desk.workspace.problem(problem, settings or "", precision)
         check_model(model, desk.models)
         if strategy:
             check_strategy(strategy)
@@ -110,6 +113,7 @@ def _starting(desk: Desk) -> tuple[Callable[..., str], ...]:
             "language": language,
             "strategy": strategy or (AGENT_STRATEGY if model == AGENT else None),
             "set": settings or None,
+            "precision": precision or None,
             "parallel": "1" if model == AGENT else None,
         }
         folder = desk.runs.start(name, problem, options)

@@ -52,16 +52,24 @@ class Workspace:
         """Return a path as the agent would name it."""
         return str(path.relative_to(self.root)) if path.is_relative_to(self.root) else str(path)
 
-    def problem(self, spec: str, settings: str = "") -> Problem:
+    def problem(self, spec: str, settings: str = "", precision: str | None = None) -> Problem:
         """Load a problem file below the root, or one named `kernelbench/LEVEL/ID`.
 
         Args:
             spec: path or name.
             settings: `N=128,DTYPE=float16`: module-level constants to replace.
+            precision: as `--precision` takes it; empty or None: the problem's own.
 
         Raises:
-            ConfigError: there is none, it lies outside, or a setting does not fit it.
+            ConfigError: there is none, it lies outside, a setting does not fit it, or there is no
+                such precision.
         """
         where = spec if is_kernelbench_name(spec) else self.inside(spec)
         chosen = parse_settings(settings)
-        return load_problem_spec(where, device=self.device, data=self.data, settings=chosen)
+        return load_problem_spec(
+            where,
+            device=self.device,
+            data=self.data,
+            settings=chosen,
+            precision=precision or None,
+        )

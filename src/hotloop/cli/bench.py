@@ -92,7 +92,7 @@ def bench(
         "min_isolation": min_isolation, "close": close, "no_wait": no_wait, "verdicts": verdicts,
     }  # fmt: skip
     entries = select(list_kernelbench(given["data"]), levels, problems)
-    extra = SuiteExtras(held_out=_held_out(entries, held_out), short_final=not full_final)
+    extra = _extras(entries, held_out, full=full_final, shared=shared_budget)
     plan = plan_suite(entries, _made(out, examples), given, extra)
     check_suite(plan.folder, plan.record)
     found = None if verdicts is None else read_verdicts(verdicts)
@@ -192,6 +192,18 @@ def _made(out: Path | None, examples: Sequence[Path] | None) -> Path | None:
     if out is not None and out in (examples or ()):
         out.mkdir(parents=True, exist_ok=True)
     return out
+
+
+def _extras(
+    entries: Sequence[KernelBenchEntry], held_out: str | None, *, full: bool, shared: bool
+) -> SuiteExtras:
+    """Return what concerns all runs.
+
+    Raises:
+        ConfigError: a held-out problem is not in the suite.
+    """
+    names = _held_out(entries, held_out)
+    return SuiteExtras(held_out=names, short_final=not full, shared_budget=shared)
 
 
 def _held_out(entries: Sequence[KernelBenchEntry], given: str | None) -> frozenset[str]:

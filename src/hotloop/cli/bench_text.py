@@ -7,8 +7,9 @@ from typing import Any
 
 from hotloop.cli import timing_text, wording
 from hotloop.cli.summary import BUILTIN_NOTICE
+from hotloop.core.command_line import quoted
 from hotloop.core.units import format_ms
-from hotloop.suite.folder import SUITE_FILE
+from hotloop.suite.folder import RUNS_FOLDER, SUITE_FILE
 from hotloop.suite.planning import SuitePlan
 from hotloop.suite.runner import SuiteOptions
 from hotloop.suite.standing import WAITING, Standing, State
@@ -162,7 +163,8 @@ def _next(plan: SuitePlan, rows: Sequence[Standing]) -> list[str]:
     states = {row.state for row in rows}
     lines = []
     if State.VERDICT in states:
-        lines.append(f"what awaits the judge: hotloop bundle {plan.folder} --out suite.bundle")
+        bundle = ["hotloop", "bundle", str(plan.folder), "--out", "suite.bundle"]
+        lines.append(f"what awaits the judge: {quoted(bundle)}")
         lines.append("on the GPU machine: hotloop judge --bundle suite.bundle")
         lines.append("then the same command with --verdicts suite.bundle.verdicts")
     if State.REPLY in states:
@@ -170,4 +172,5 @@ def _next(plan: SuitePlan, rows: Sequence[Standing]) -> list[str]:
         lines.append(f"{len(files)} file(s) to be answered, then the same command")
     if states & {State.FAILED, State.OPEN}:
         lines.append("the same command goes on with what is left")
-    return [*lines, f"look closer: hotloop show {plan.folder}/runs/LEVEL-ID"]
+    show = quoted(["hotloop", "show", plan.folder / RUNS_FOLDER / "LEVEL-ID"])
+    return [*lines, f"look closer: {show}"]

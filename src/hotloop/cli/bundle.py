@@ -12,6 +12,7 @@ from hotloop import api
 from hotloop.cli import options
 from hotloop.cli.output import Output
 from hotloop.core.audit import Audit
+from hotloop.core.command_line import quoted
 from hotloop.core.problem import Problem
 from hotloop.core.verdict import Tier
 from hotloop.errors import ConfigError
@@ -63,7 +64,8 @@ def bundle(
         raise typer.Exit(1)
     write_bundle(out, Bundle(problems=problems, items=tuple(items.values()), audits=audits))
     record["out"] = str(out)
-    closing = f"{out}: {len(items)} to judge; next: hotloop judge --bundle {out} on a GPU machine"
+    judge = quoted(["hotloop", "judge", "--bundle", out])
+    closing = f"{out}: {len(items)} to judge; next, on a GPU machine: {judge}"
     output.result(record, "\n".join([*told, closing]))
 
 

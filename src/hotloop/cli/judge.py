@@ -13,6 +13,7 @@ from hotloop.cli import options
 from hotloop.cli.output import Output
 from hotloop.cli.use_text import use_lines, use_record
 from hotloop.cli.wording import plain
+from hotloop.core.command_line import quoted
 from hotloop.core.units import parse_duration_s
 from hotloop.errors import ConfigError, Pending
 from hotloop.verify import find_device
@@ -132,4 +133,5 @@ def _closing(judged: Judged, target: Path) -> str:
         line += f", {len(judged.verdicts.errors)} not judged because of an error"
     if judged.pending:
         line += f", {judged.pending} stay pending"
-    return f"{line}; {target}: take it in with hotloop optimize ... --verdicts {target}"
+    option = quoted(["--verdicts", target])
+    return f"{line}; {target}: take it in with the command of the run or suite and {option}"

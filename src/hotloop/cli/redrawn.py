@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from types import TracebackType
 from typing import Self, TextIO
 
 from rich.console import Console, RenderableType
@@ -29,13 +28,8 @@ class Redrawn(ABC):
         self._live.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._live.__exit__(kind, error, trace)
+    def __exit__(self, *exc: object) -> None:
+        self._live.stop()
 
     def _draw(self) -> RenderableType:
         with self._lock:

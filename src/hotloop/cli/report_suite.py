@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from hotloop import __version__
 from hotloop.cli.report_problem import ReadProblem, read_problem
-from hotloop.core.attempt import Budget
-from hotloop.core.record import from_json
 from hotloop.errors import ForeignRun
 from hotloop.plan import BUILTIN
 from hotloop.report import display
 from hotloop.report.page import CPU, Fact, Page
+from hotloop.suite.command import bench_command, not_recorded, short_names
 from hotloop.suite.figures import figures_of
-from hotloop.suite.folder import SUITE_FILE, Member, SuiteRecord, read_suite
+from hotloop.suite.folder import SUITE_FILE, SuiteRecord, read_suite
 from hotloop.suite.recorded import recorded_run
 
 WRITTEN_BY = f"hotloop {__version__}"
@@ -59,7 +56,7 @@ def suite_page(folder: Path) -> Page:
         title=f"{record.suite}: {len(record.problems)} problems",
         facts=(*asked, *machine_facts(read)),
         command=command,
-        command_note=_not_recorded(record.options),
+        command_note=not_recorded(record),
         figures=figures_of([p.row for p in read]),
         problems=tuple(p.page for p in read),
         written_by=WRITTEN_BY,
@@ -85,7 +82,7 @@ def generator_facts(options: Mapping[str, Any]) -> Iterable[Fact]:
     words += f", sees {options['sees']}" if options.get("sees") else ""
     words += ", shown verified kernels of other problems" if options.get("examples") else ""
     yield Fact("Strategy", display.one_line(f"{words}, seed {options.get('seed')}"))
-    if apart := _short_names(options.get("held_out") or ()):
+    if apart := short_names(options.get("held_out") or ()):
         yield Fact("Held out", display.one_line(apart, limit=300))
     yield Fact("Device", display.one_line(options.get("device")))
 
@@ -140,57 +137,3 @@ def _distinct(values: Iterable[Any]) -> str:
 
 def _date(epoch_s: float) -> str:
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def bench_command(record: SuiteRecord, folder: Path) -> str:
-    """Return the command line that runs, or goes on with, the suite."""
-    words = ["hotloop", "bench", record.suite, "--problems", _chosen(record.problems)]
-    words += command_options(record.options, record.limits)
-    return shlex.join([*words, "--out", str(folder)])
-
-
-def _not_recorded(options: Mapping[str, Any]) -> str:
-    start = " and --start, the kernel that it began from," if options.get("start") else ""
-    return f"with --data and --judge{start} as they were: the suite does not record them"
-
-
-def command_options(options: Mapping[str, Any], limits: Mapping[str, Any]) -> list[str]:
-    """Return the words of a search's options, as far as a record holds them."""
-    budget = from_json(Budget, {k: v for k, v in limits.items() if k != "parallel"})
-    is_model = options.get("generator") != BUILTIN
-    settings = options.get("settings") or {}
-    given = {
-        "--model": options.get("model") if is_model else None,
-        "--language": options.get("language") if is_model else None,
-        "--sees": options.get("sees"),
-        "--held-out": _short_names(options.get("held_out") or ()),
-        "--strategy": options.get("strategy"),
-        "--device": options.get("device"),
-        "--seed": options.get("seed"),
-        "--set": ",".join(f"{k}={v}" for k, v in settings.items()) or None,
-        "--budget": None if budget.wall_s is None else f"{budget.wall_s:g}s",
-        "--max-candidates": budget.max_candidates,
-        "--max-calls": budget.max_calls,
-        "--max-tokens": budget.max_tokens,
-        "--max-usd": budget.max_usd,
-        "--parallel": limits.get("parallel"),
-    }
-    words = [w for name, value in given.items() if value is not None for w in (name, f"{value}")]
-    return words + [w for folder in options.get("examples") or () for w in ("--examples", folder)]
-
-
-def _short_names(problems: Sequence[str]) -> str | None:
-    """Return problems' names as `--held-out` takes them: `1/2,2/40`; None where there are none."""
-    return ",".join("/".join(name.split("/")[-2:]) for name in problems) or None
-
-
-def _chosen(problems: Sequence[Member]) -> str:
-    """Return the problems as `--problems` takes them: `1/1-20,1/33,2/7`."""
-    chosen = sorted((m.level, m.number) for m in problems)
-    parts = []
-    # Numbers that follow each other have one distance to their place in the list.
-    for (level, _), run in groupby(enumerate(chosen), lambda e: (e[1][0], e[1][1] - e[0])):
-        numbers = [number for _, (_, number) in run]
-        last = f"-{numbers[-1]}" if len(numbers) > 1 else ""
-        parts.append(f"{level}/{numbers[0]}{last}")
-    return ",".join(parts)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Protocol, TextIO
 
 from hotloop.cli import wording
@@ -31,12 +30,7 @@ class Screen(Protocol):
     def __enter__(self) -> Screen:
         """Start showing."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         """Stop showing and leave the terminal as it was."""
 
 
@@ -68,12 +62,7 @@ class PlainScreen:
     def __enter__(self) -> PlainScreen:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._stream.flush()
 
     def __call__(self, event: Event) -> None:

@@ -11,6 +11,7 @@ from hotloop import api
 from hotloop.cli import attempt_text, options, run_text
 from hotloop.cli.attempt_text import Parts
 from hotloop.cli.output import Output
+from hotloop.core.command_line import quoted
 from hotloop.errors import ConfigError
 from hotloop.suite.folder import RUNS_FOLDER, SUITE_FILE
 
@@ -31,7 +32,7 @@ def show(
     if (run / SUITE_FILE).is_file():
         raise ConfigError(
             f"{run} is a suite; show one of its runs, like {run / RUNS_FOLDER / '1-1'}, or see all "
-            f"of it with hotloop report {run}"
+            f"of it with {quoted(['hotloop', 'report', run])}"
         )
     output = Output(as_json=json)
     parts = Parts(diff=diff, prompt=prompt, reply=reply)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Protocol, TextIO
 
 from hotloop.cli import bench_text, wording
@@ -44,12 +43,7 @@ class SuiteScreen(Protocol):
     def __enter__(self) -> SuiteScreen:
         """Start showing."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         """Stop showing and leave the terminal as it was."""
 
 
@@ -63,12 +57,7 @@ class PlainSuite:
     def __enter__(self) -> PlainSuite:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._stream.flush()
 
     def begin(self, name: str, limit_s: float | None = None) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.cli import wording
+from hotloop.core.command_line import quoted
 from hotloop.core.verdict import Status
 from hotloop.engine import RunResult, StopReason
 from hotloop.plan import BEST_FOLDER, SearchPlan
@@ -106,7 +107,8 @@ def _waiting(plan: SearchPlan, result: RunResult) -> list[str]:
     lines += [f"  ... and {rest} more"] if rest > 0 else []
     command = plan.search_command()
     if plan.judge.is_bundle:
-        lines.append(f"what awaits the judge: hotloop bundle {plan.folder} --out run.bundle")
+        bundle = ["hotloop", "bundle", str(plan.folder), "--out", "run.bundle"]
+        lines.append(f"what awaits the judge: {quoted(bundle)}")
         lines.append("on the GPU machine: hotloop judge --bundle run.bundle --out run.verdicts")
         command += " --verdicts run.verdicts"
     return [*lines, f"go on: {command}"]
@@ -132,7 +134,8 @@ def _why_not(result: RunResult) -> list[str]:
 
 
 def _go_on(plan: SearchPlan) -> str:
-    return f"look closer: hotloop show {plan.folder}; go on: {plan.search_command()}"
+    show = quoted(["hotloop", "show", plan.folder])
+    return f"look closer: {show}; go on: {plan.search_command()}"
 
 
 def record(plan: SearchPlan, result: RunResult) -> dict[str, Any]:

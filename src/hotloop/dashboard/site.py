@@ -11,6 +11,7 @@ from typing import Any
 import jinja2
 
 from hotloop import __version__
+from hotloop.core.command_line import quoted
 from hotloop.dashboard.listing import Listing, Place, scan
 from hotloop.dashboard.shelf import Shelf
 from hotloop.dashboard.state import RunState, read_state, writer_lives
@@ -104,7 +105,14 @@ class Site:
 
     def render(self, template: str, values: Mapping[str, Any]) -> str:
         """Return a page."""
-        shared = {"root": self.root, "version": __version__, "not_measured": display.NOT_MEASURED}
+        shared = {
+            "root": self.root,
+            "start_command": quoted(
+                ["hotloop", "optimize", "PROBLEM", "--out", self.root / "NAME"]
+            ),
+            "version": __version__,
+            "not_measured": display.NOT_MEASURED,
+        }
         return self._templates.get_template(template).render({**shared, **values})
 
 

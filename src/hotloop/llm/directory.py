@@ -8,31 +8,25 @@ anybody has answered it becomes `ID.withdrawn.md`; the one in its place has an i
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from collections import deque
 from pathlib import Path
 
+from hotloop.core import kill_points
 from hotloop.core.model import CallKey, Finish, Prompt, Reply
-from hotloop.errors import (
-    BadReply,
-    ConfigError,
-    DeadlinePassed,
-    EndpointDown,
-    Pending,
-    ReplyTooLong,
-)
+from hotloop.errors import ConfigError, DeadlinePassed, EndpointDown, Pending
 from hotloop.llm.cancelling import CallsUnderWay, Token
+from hotloop.llm.reply_file import MAX_REPLY_BYTES, Look, look
 from hotloop.llm.retry import Deadline
 from hotloop.llm.thinking import split_thinking
 
+__all__ = ["MAX_REPLY_BYTES", "DirectoryModel", "prompt_text", "write_whole"]
+
 POLL_S = 0.2
-MAX_REPLY_BYTES = 4_000_000
+STAYS_S = 1.0
+"""A file that is no reply is told of when it has stood this long: somebody may be writing it."""
 _PROMPT, _REPLY, _WITHDRAWN = ".prompt.md", ".reply.md", ".withdrawn.md"
-_PLAIN = os.O_RDONLY | os.O_NOFOLLOW
-"""Whoever answers may be confined to the folder: a link in it leads to files that they cannot read,
-and a reply is shown to the model again."""
 WHO_FILE = "model.txt"
 """One line, if it is there: who answers in this folder. Kept with each reply."""
 
@@ -42,7 +36,8 @@ _GUIDE = """\
 
 For each `ID.prompt.md` write the answer to a file of another name in this folder, then rename it
 to `ID.reply.md` (so that nobody reads half an answer). Put the code into one fenced block. Who
-answers may say so in one line of `model.txt`.
+answers may say so in one line of `model.txt`. A reply is UTF-8 text of at most 4 MB and no link;
+any other file there is named where the run prints, and its prompt stays open.
 
 `ID.withdrawn.md` was a prompt and is outdated: its first line names the prompt to be answered
 instead, and a reply to it is not read.
@@ -96,18 +91,20 @@ class DirectoryModel:
     def complete(self, prompt: Prompt, *, key: CallKey, deadline_s: float | None) -> Reply:
         """Write the prompt and return the reply to it.
 
+        A file that cannot be taken for a reply (empty, no text, too long, a link) is none: its
+        prompt stays open, and `notice`, or `Pending.fault`, says what is wrong with it.
+
         Raises:
             Pending: there is none yet, and this model does not wait.
             DeadlinePassed: none came in time.
             EndpointDown: the folder has vanished or cannot be used any more.
             Cancelled: the call was given up.
-            BadReply: the reply is not UTF-8 text, or is a link.
-            ReplyTooLong: it is larger than the cap.
         """
         started = time.monotonic()
         call_id = _call_id(key, prompt)
         reply_path = self._path(call_id, _REPLY)
-        text = self._read(reply_path)
+        found = self._look(reply_path)
+        text = found.text
         if text is None:
             prompt_path = self._put(call_id, prompt)
             if not self._wait:
@@ -116,6 +113,7 @@ class DirectoryModel:
                     "give the same command again",
                     waiting=(str(prompt_path),),
                     notice=self._told_late(key),
+                    fault=self._named(found.fault),
                 )
             with self._under_way.call(key) as token:
                 text = self._await(reply_path, key, Deadline(deadline_s), token)
@@ -148,13 +146,20 @@ class DirectoryModel:
         line = f"<!-- withdrawn: answer {new}{_PROMPT} instead; a reply to this is not read -->"
         self._write(withdrawn_path, f"{line}\n\n{prompt_text(prompt)}")
         prompt_path.unlink(missing_ok=True)
+        kill_points.reach("prompt-withdrawn")
         if not os.path.lexists(reply_path):
             self._put(new, successor)
+            kill_points.reach("successor-put")
             return True
         # It was answered at this very moment.
         self._write(prompt_path, prompt_text(prompt))
         withdrawn_path.unlink(missing_ok=True)
         return False
+
+    def holds(self, prompt: Prompt, key: CallKey) -> bool:
+        """Return whether a prompt lies in the folder, or a reply to it does."""
+        call_id = _call_id(key, prompt)
+        return any(os.path.lexists(self._path(call_id, suffix)) for suffix in (_PROMPT, _REPLY))
 
     def notice(self) -> str:
         """Return a line that is to be told while calls wait, each one once; empty: none.
@@ -164,45 +169,37 @@ class DirectoryModel:
         return self._notices.popleft() if self._notices else ""
 
     def _await(self, path: Path, key: CallKey, deadline: Deadline, token: Token) -> str:
-        while (text := self._read(path)) is None:
-            late = self._told_late(key)
-            if late and late not in self._noticed:
-                self._noticed.add(late)
-                self._notices.append(late)
+        fault, since_s = "", time.monotonic()
+        while (found := self._look(path)).text is None:
+            if found.fault != fault:
+                fault, since_s = found.fault, time.monotonic()
+            if time.monotonic() - since_s >= STAYS_S:
+                self._tell(self._named(fault))
+            self._tell(self._told_late(key))
             if deadline.has_passed():
                 raise DeadlinePassed(
                     f"{self.name}: no {path.name} within the {deadline.seconds:.1f} s it had"
                 )
             token.sleep(deadline.within(self._poll_s))
-        return text
+        return found.text
 
-    def _read(self, path: Path) -> str | None:
+    def _tell(self, line: str) -> None:
+        if line and line not in self._noticed:
+            self._noticed.add(line)
+            self._notices.append(line)
+
+    def _named(self, fault: str) -> str:
+        return f"{self.name}: {fault}" if fault else ""
+
+    def _look(self, path: Path) -> Look:
         try:
-            with open(os.open(path, _PLAIN), "rb") as file:
-                data = file.read(MAX_REPLY_BYTES + 1)
+            return look(path)
         except FileNotFoundError:
             if not self._folder.is_dir():
                 raise self._vanished() from None
-            return None
+            return Look(None)
         except OSError as exc:
-            if exc.errno == errno.ELOOP:
-                raise BadReply(
-                    f"{self.name}: expected {path.name} to be a file, it is a symbolic link; put "
-                    "the reply itself there"
-                ) from None
             raise EndpointDown(f"{self.name}: {path.name} cannot be read: {exc.strerror}") from None
-        if len(data) > MAX_REPLY_BYTES:
-            raise ReplyTooLong(
-                f"{self.name}: {path.name} is longer than {MAX_REPLY_BYTES:,} bytes; shorten it"
-            )
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            raise BadReply(
-                f"{self.name}: expected {path.name} to be UTF-8 text; rewrite it"
-            ) from None
-        # An empty file is one that somebody has just created and not written yet.
-        return text if text.strip() else None
 
     def _told_late(self, key: CallKey) -> str:
         """Return a line on replies that came after their prompt was withdrawn, if some did."""

@@ -11,10 +11,11 @@ import gzip
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hotloop.core.command_line import option_words, quoted
 from hotloop.core.model import CallKey, Prompt, Reply
 from hotloop.core.packed import DAMAGED, is_packed, packed
 from hotloop.core.record import dumps, from_json
@@ -59,6 +60,14 @@ class Recording:
     problems: Mapping[str, str]
     """The name of each problem by its id."""
     calls: tuple[RecordedCall, ...]
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Of each problem's run by its id: strategy, parallel, language and what else decides which
+    calls a replay asks for. Empty in recordings of an older hotloop."""
+
+    def made_with(self, problem_id: str) -> str:
+        """Return the options of a problem's run as on a command line; empty: not known."""
+        known = self.options.get(problem_id) or {}
+        return quoted(option_words({f"--{name}": value for name, value in known.items()}))
 
 
 def write_recording(path: Path, recording: Recording) -> None:
@@ -75,6 +84,8 @@ def write_recording(path: Path, recording: Recording) -> None:
         "model": recording.model,
         "problems": dict(recording.problems),
     }
+    if recording.options:
+        header["options"] = {id_: dict(known) for id_, known in recording.options.items()}
     temporary = path.with_name(f".{path.name}.tmp{os.getpid()}")
     try:
         text = "".join(dumps(record) + "\n" for record in (header, *recording.calls))
@@ -110,7 +121,10 @@ def read_recording(path: Path) -> Recording:
     )
     try:
         recording = Recording(
-            model=str(header.get("model")), problems=header.get("problems") or {}, calls=calls
+            model=str(header.get("model")),
+            problems=header.get("problems") or {},
+            calls=calls,
+            options=_known_options(header.get("options")),
         )
         _check(recording)
     except ValueError as exc:
@@ -141,6 +155,18 @@ def _read_header(path: Path, line: str) -> Mapping[str, Any]:
             f"{VERSION}; use the hotloop that wrote it"
         )
     return header
+
+
+def _known_options(found: object) -> Mapping[str, Mapping[str, Any]]:
+    """Return what is known of the runs' options; of a form that is not known nothing is."""
+    if not isinstance(found, Mapping):
+        return {}
+    plain = (str, int, float, bool)
+    return {
+        id_: {name: value for name, value in known.items() if isinstance(value, plain)}
+        for id_, known in found.items()
+        if isinstance(known, Mapping)
+    }
 
 
 def _read_call(path: Path, number: int, line: str) -> RecordedCall:

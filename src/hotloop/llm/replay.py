@@ -36,6 +36,7 @@ class ReplayModel:
         self._mutex = threading.Lock()
         self._played: set[CallKey] = set()
         self._differing: set[CallKey] = set()
+        self._missing: set[CallKey] = set()
 
     def __repr__(self) -> str:
         return f"ReplayModel({str(self._path)!r})"
@@ -73,6 +74,8 @@ class ReplayModel:
         self.check_problem(key.problem_id)
         call = self._calls.get(key)
         if call is None:
+            with self._mutex:
+                self._missing.add(key)
             raise NotRecorded(f"{self.name} ends before call {key.text}; nothing more to play")
         with self._mutex:
             self._played.add(key)
@@ -92,6 +95,35 @@ class ReplayModel:
         return (
             f"{differing} of {played} prompts differ from those in {self._path}; the replies "
             "are the recorded ones"
+        )
+
+    def unplayed(self, problem_id: str, settled: Collection[CallKey]) -> str | None:
+        """Return one line where the search asked for other calls than those that were recorded.
+
+        None where every call that was asked for is in the recording, or every recorded one was
+        asked for: a recording may just end.
+
+        Args:
+            problem_id: the search's problem.
+            settled: its calls that earlier sessions have played.
+        """
+        with self._mutex:
+            used = self._played | set(settled)
+            missing = sorted(key.text for key in self._missing)
+        recorded = [key for key in self._calls if key.problem_id == problem_id]
+        left = sum(key not in used for key in recorded)
+        if not (left and missing):
+            return None
+        made = self._recording.made_with(problem_id)
+        cure = (
+            f"it was made with {made}: replay it with these"
+            if made
+            else "it does not say its --strategy, --parallel and --language: replay it with those "
+            "of the recorded run"
+        )
+        return (
+            f"{left} of {len(recorded)} recorded calls were not played: this search asked for "
+            f"{missing[0]}, which {self._path} does not hold; {cure}, in a new --out"
         )
 
 

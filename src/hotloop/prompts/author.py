@@ -15,7 +15,7 @@ from hotloop.core.attempt import FREE_ACTIONS, Action, Proposal, Written
 from hotloop.core.candidate import Candidate
 from hotloop.core.hopper import why_no_gluon
 from hotloop.core.language import GLUON
-from hotloop.core.model import CallJournal, CallKey, Finish, Model, Prompt, Reply
+from hotloop.core.model import CallJournal, Finish, Model, Prompt, Reply
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Store
 from hotloop.core.space import Space
@@ -29,6 +29,7 @@ from hotloop.prompts.ideas import IdeaBook, Taken
 from hotloop.prompts.prompt_writer import IDEAS_ATTEMPT, PromptWriter, RenderedPrompt, Wording
 from hotloop.prompts.recall import CALL_FAILED, REFUSED
 from hotloop.prompts.render import Sees
+from hotloop.prompts.renewal import Post, Renewal
 from hotloop.prompts.said import said_note
 from hotloop.prompts.starting import without_call
 from hotloop.prompts.untrusted import clean, head_and_tail, one_line
@@ -36,9 +37,6 @@ from hotloop.prompts.untrusted import clean, head_and_tail, one_line
 REPLY_LINES, REPLY_CHARS = 240, 12_000
 """What a verdict keeps of a reply without a kernel; the journal has all of it."""
 TWICE = "the call was sent twice: the first sending may have been paid too"
-
-Withdraw = Callable[[Prompt, CallKey, Prompt], bool]
-"""Takes a prompt back that nobody has answered, for another in its place; False: it stays."""
 
 
 class ModelGenerator:
@@ -58,7 +56,7 @@ class ModelGenerator:
         start: Candidate | None = None,
         n_ideas: int = render.IDEAS,
         is_outside: bool = False,
-        withdraw: Withdraw | None = None,
+        post: Post | None = None,
         notice: Callable[[], str] = lambda: "",
         examples: Examples | None = None,
     ) -> None:
@@ -74,8 +72,8 @@ class ModelGenerator:
             start: the kernel that the user began with.
             n_ideas: how many ideas the call for ideas asks for.
             is_outside: whether the answers come from outside (a folder).
-            withdraw: takes back a prompt that nobody has answered; None where a call that was sent
-                cannot be taken back, as it may have been paid.
+            post: where a prompt that nobody has answered is taken back; None where a call that was
+                sent cannot be, as it may have been paid.
             notice: returns a line to be told while answers are awaited; empty: none.
             examples: where verified kernels of other problems come from; None: none are shown.
 
@@ -87,7 +85,6 @@ class ModelGenerator:
             raise ValueError(f"expected sees to be one of {', '.join(levels)}, got {sees!r}")
         self.is_outside = is_outside
         self._model = model
-        self._withdraw = withdraw
         self.notice = notice
         self._store = store
         self._language = language
@@ -100,6 +97,7 @@ class ModelGenerator:
             examples=examples,
         )
         self._prompts = PromptWriter(journal, store, wording)
+        self._renewal = None if post is None else Renewal(post, self._prompts, store)
         self._caller = Caller(model)
         self._ideas = IdeaBook(self._caller, store, self._prompts.key(IDEAS_ATTEMPT))
         self._cut: set[int] = set()
@@ -154,8 +152,10 @@ class ModelGenerator:
             EndpointDown: the folder that it waits in cannot be used any more.
         """
         sent = self._prompts.sent(proposal)
-        fresh = None if sent is None else self._renewed(info, proposal, sent)
-        if fresh is not None and fresh is not sent:
+        if sent is None or self._renewal is None:
+            return
+        fresh = self._renewal.renewed(info, proposal, sent)
+        if not self._prompts.is_sent(proposal, fresh):
             self._prompts.awaits(proposal, fresh)
 
     def prompt_for(self, info: ProblemInfo, proposal: Proposal) -> RenderedPrompt:
@@ -189,10 +189,12 @@ class ModelGenerator:
         if taken.was_cut or self._is_cut(proposal):
             return _without_code(CALL_FAILED, CUT)
         kill_points.reach("before-prompt")
-        if sent is not None:
-            rendered = self._renewed(info, proposal, sent)
-        else:
+        if sent is None:
             rendered = self._prompts.write(info, proposal, taken.idea)
+        elif self._renewal is not None:
+            rendered = self._renewal.renewed(info, proposal, sent)
+        else:
+            rendered = sent
         answer = self._caller.call(
             rendered.prompt, self._prompts.key(proposal.id), until.remaining_s()
         )
@@ -204,27 +206,6 @@ class ModelGenerator:
             notes=(*notes, *written.notes),
             spent=answer.spent,
         )
-
-    def _renewed(
-        self, info: ProblemInfo, proposal: Proposal, sent: RenderedPrompt
-    ) -> RenderedPrompt:
-        """Return what was sent, or what takes its place where it waits in vain.
-
-        That is where nobody has answered it, and the final tier has refused since what it shows as
-        correct. An answer that is there counts, whatever it answers.
-        """
-        fresh = self._prompts.outdated(info, proposal) if self._withdraw is not None else None
-        if fresh is None or self._withdraw is None:
-            return sent
-        if not self._withdraw(sent.prompt, self._prompts.key(proposal.id), fresh.prompt):
-            return sent
-        self._prompts.note(proposal, fresh)
-        message = (
-            f"attempt {proposal.id}: the final tier has refused a kernel that its prompt showed as "
-            "correct; nobody had answered it, another prompt takes its place"
-        )
-        self._store.note("warning", {"message": message})
-        return fresh
 
     def _take_idea(self, info: ProblemInfo, proposal: Proposal, until: Until) -> Taken:
         return self._ideas.take(

@@ -8,7 +8,7 @@ the kernel of the first parent, or of the nearest attempt before it that has one
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hotloop.core.attempt import Action, Asked, Attempt, Proposal
@@ -100,10 +100,23 @@ class PromptWriter:
             self.note(proposal, rendered)
         return rendered
 
-    def note(self, proposal: Proposal, rendered: RenderedPrompt) -> None:
-        """Write down what a prompt asks, which was rendered as the journal stands."""
+    def is_sent(self, proposal: Proposal, rendered: RenderedPrompt) -> bool:
+        """Whether a prompt is the last one that was sent for a proposal."""
+        return self._journal.prompt(self.key(proposal.id)) == rendered.prompt
+
+    def note(
+        self, proposal: Proposal, rendered: RenderedPrompt, *, refused: Iterable[str] | None = None
+    ) -> None:
+        """Write down what a prompt asks.
+
+        Args:
+            proposal: the attempt's.
+            rendered: the prompt.
+            refused: the candidates that the final tier had refused when it was rendered; None:
+                those of the journal as it stands.
+        """
         with self._mutex:
-            known = frozenset(self._refused())
+            known = frozenset(self._refused() if refused is None else refused)
             note = {"attempt": proposal.id, "asked": to_json(rendered.asked)}
             self._store.note(NOTE, note | {"refused": sorted(known)} if known else note)
             self._asked[proposal.id] = rendered.asked

@@ -6,16 +6,9 @@ the journal and whatever prints tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hotloop.core.statistics import (
-    Block,
-    geometric_mean,
-    paired_speedup_interval,
-    ratio_of_medians,
-    speedup_interval,
-)
 from hotloop.core.verdict import Performance
 
 WIN_OVER = 1.02
@@ -35,30 +28,6 @@ class Speedup:
     def is_win(self) -> bool:
         """Whether the lower end of the interval is over `WIN_OVER`."""
         return self.low > WIN_OVER
-
-
-def measure_speedup(
-    baseline_ms: Sequence[float], candidate_ms: Sequence[float], *, seed: int = 0
-) -> Speedup:
-    """Return the speed-up of two independent sets of kernel times.
-
-    Raises:
-        ValueError: a side has too few samples for an interval, or one is not over 0.
-    """
-    low, high = speedup_interval(baseline_ms, candidate_ms, seed=seed)
-    return Speedup(ratio=ratio_of_medians(baseline_ms, candidate_ms), low=low, high=high)
-
-
-def measure_paired_speedup(blocks: Sequence[Block], *, seed: int = 0) -> Speedup:
-    """Return the speed-up of kernel times taken in alternating blocks.
-
-    Raises:
-        ValueError: there are too few blocks for an interval, or one lacks samples.
-    """
-    low, high = paired_speedup_interval(blocks, seed=seed)
-    baseline_ms = [t for block, _ in blocks for t in block]
-    candidate_ms = [t for _, block in blocks for t in block]
-    return Speedup(ratio=ratio_of_medians(baseline_ms, candidate_ms), low=low, high=high)
 
 
 def speedup_over(performance: Performance, baseline: str) -> Speedup | None:
@@ -81,12 +50,6 @@ def speedup_over(performance: Performance, baseline: str) -> Speedup | None:
 def is_win(speedup: Speedup | None) -> bool:
     """Whether a speed-up was measured and is a win."""
     return speedup is not None and speedup.is_win
-
-
-def geomean_speedup(speedups: Iterable[Speedup]) -> float | None:
-    """Return the geometric mean of the ratios; None when there are none."""
-    ratios = [s.ratio for s in speedups]
-    return geometric_mean(ratios) if ratios else None
 
 
 def fast_p(speedups: Iterable[Speedup | None], p: float) -> float | None:

@@ -90,12 +90,12 @@ class Frame:
         return self.x(point[0]), self.y(point[1])
 
 
-def panel(x: tuple[float, float], y: tuple[float, float], *, log_y: bool = False) -> Frame:
+def panel(x: tuple[float, float], y: tuple[float, float]) -> Frame:
     """Return a panel's frame over two ranges of values; an empty range is widened."""
     x_high, y_high = (high if high > low else low + 1 for low, high in (x, y))
     return Frame(
         x=Scale(low=x[0], high=x_high, start=LEFT, end=WIDTH - 14),
-        y=Scale(low=y[0], high=y_high, start=HEIGHT - 46, end=12.0, is_log=log_y),
+        y=Scale(low=y[0], high=y_high, start=HEIGHT - 46, end=12.0),
     )
 
 

@@ -188,7 +188,7 @@ def memory_table(groups: Figures) -> Table:
 
 
 def listed_tables(column: Figures, anchors: Mapping[str, str]) -> list[Table]:
-    """Return the lists: failed verdicts, what is not solved, what cannot be decided.
+    """Return the lists: failed verdicts (those of starting kernels apart), not solved, undecidable.
 
     Args:
         column: the figures of one column.
@@ -198,20 +198,14 @@ def listed_tables(column: Figures, anchors: Mapping[str, str]) -> list[Table]:
     def link(name: str) -> Cell:
         return Link(name, f"#p-{anchors[name]}") if name in anchors else name
 
-    failures = [
-        (f["status"], f["tier"], display.one_line(f["kind"], limit=60),
-         display.one_line(f["rule"] or "", limit=60), str(f["attempts"]), str(f["problems"]),
-         str(f["unsolved"]))
-        for f in column["failures"]
-    ]  # fmt: skip
-    head = ("status", "tier", "kind", "rule", "attempts", "problems", "unsolved")
     not_solved = [(link(n["problem"]), n["status"], _why(n["why"])) for n in column["not_solved"]]
     undecidable = [
         (link(n["problem"]), n["status"], _why(n["reason"])) for n in column["undecidable"]
     ]
     short = [(link(name),) for name in column["short_final"]]
     tables = [
-        Table(title="Failed verdicts by class", head=head, rows=failures, labels=4),
+        _failures("Failed verdicts by class", column["failures"]),
+        _failures("Failed verdicts of starting kernels by class", column["start_failures"]),
         Table(title="Not solved", head=("problem", "came to", "why"), rows=not_solved,
               labels=3, is_long=True),
         Table(title="Undecidable: in no target", head=("problem", "came to", "reason"),
@@ -220,6 +214,17 @@ def listed_tables(column: Figures, anchors: Mapping[str, str]) -> list[Table]:
               is_long=True),
     ]  # fmt: skip
     return [table for table in tables if table.rows]
+
+
+def _failures(title: str, failures: Sequence[Figures]) -> Table:
+    rows = [
+        (f["status"], f["tier"], display.one_line(f["kind"], limit=60),
+         display.one_line(f["rule"] or "", limit=60), str(f["attempts"]), str(f["problems"]),
+         str(f["unsolved"]))
+        for f in failures
+    ]  # fmt: skip
+    head = ("status", "tier", "kind", "rule", "attempts", "problems", "unsolved")
+    return Table(title=title, head=head, rows=rows, labels=4)
 
 
 def _why(text: str) -> str:

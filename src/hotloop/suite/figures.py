@@ -18,7 +18,7 @@ from hotloop.core.attempt import Attempt
 from hotloop.core.statistics import median
 from hotloop.report.metrics import WIN_OVER
 from hotloop.suite.curves import curves
-from hotloop.suite.figures_classes import failure_classes
+from hotloop.suite.figures_classes import failure_classes, start_failure_classes
 from hotloop.suite.figures_correct import first_confirmed, first_fast_tier
 from hotloop.suite.figures_costs import Paid, to_reach
 from hotloop.suite.figures_rows import FAST_TIER_PASSED, RunRow, SuiteRun, read_rows
@@ -55,6 +55,8 @@ def figures_of(rows: Rows) -> dict[str, Any]:
             "and failed no final one",
             "time_s": "the budget's clock: it stands while only answers from outside are awaited; "
             "unknown where the judge was elsewhere and its verdicts came in files",
+            "failures": "failed verdicts of what the generator was asked for",
+            "start_failures": "failed verdicts of the kernels that runs began from",
             "decidable": "all but those that the audit found something against; classes of "
             "operators and curves are of these",
         },
@@ -74,6 +76,7 @@ def _column(rows: Rows) -> dict[str, Any]:
             _decidable(rows), lambda row: f"level {row.run.level}: {row.operator_class}"
         ),
         "failures": failure_classes(rows),
+        "start_failures": start_failure_classes(rows),
         "curves": {level: curves(_decidable(mine)) for level, mine in levels.items()}
         | {"together": curves(_decidable(rows))},
         "not_solved": [_named(row) for row in rows if not _is_good(row)],

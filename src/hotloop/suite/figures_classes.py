@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from hotloop.core.attempt import FREE_ACTIONS
+from hotloop.core.attempt import FREE_ACTIONS, Action
 from hotloop.core.verdict import Verdict
+from hotloop.suite.origin import is_the_start
 
 if TYPE_CHECKING:
     from hotloop.suite.figures_rows import RunRow
@@ -50,11 +51,27 @@ def failure_classes(rows: Iterable[RunRow]) -> list[dict[str, Any]]:
     """Return the failed verdicts of what a model was asked for, of both tiers, by class.
 
     The most common class first. `attempts` counts verdicts, `problems` the problems that had one,
-    `unsolved` those of them that have no kernel that passed the final tier.
+    `unsolved` those of them that have no kernel that passed the final tier. The kernels that runs
+    began from are not among them.
     """
+    return _by_class(rows, _failed)
+
+
+def start_failure_classes(rows: Iterable[RunRow]) -> list[dict[str, Any]]:
+    """Return the failed verdicts of the kernels that runs began from, as `failure_classes` does.
+
+    Nobody was asked for these: mixed with the others, a model would be charged with another
+    one's kernels.
+    """
+    return _by_class(rows, _failed_starts)
+
+
+def _by_class(
+    rows: Iterable[RunRow], failed: Callable[[RunRow], list[Verdict]]
+) -> list[dict[str, Any]]:
     found: dict[tuple[str, str, str, str], list[RunRow]] = defaultdict(list)
     for row in rows:
-        for verdict in _failed(row):
+        for verdict in failed(row):
             found[_class_of(verdict)].append(row)
     return [
         {
@@ -74,9 +91,24 @@ def failure_classes(rows: Iterable[RunRow]) -> list[dict[str, Any]]:
 
 
 def _failed(row: RunRow) -> list[Verdict]:
+    starts = _starts(row)
     written = [a for a in row.attempts if a.action not in FREE_ACTIONS]
     fast = [a.verdict for a in written if a.verdict is not None]
-    return [v for v in (*fast, *row.finals.values()) if not v.passed]
+    final = [v for candidate_id, v in row.finals.items() if candidate_id not in starts]
+    return [v for v in (*fast, *final) if not v.passed]
+
+
+def _failed_starts(row: RunRow) -> list[Verdict]:
+    starts = _starts(row)
+    begun = [a for a in row.attempts if a.action == Action.START]
+    fast = [a.verdict for a in begun if a.verdict is not None]
+    final = [v for candidate_id, v in row.finals.items() if candidate_id in starts]
+    return [v for v in (*fast, *final) if not v.passed]
+
+
+def _starts(row: RunRow) -> set[str | None]:
+    """Return the starting kernel's candidates: with other tunables it is still its author's."""
+    return {a.candidate_id for a in row.attempts if is_the_start(a, row.attempts)}
 
 
 def _class_of(verdict: Verdict) -> tuple[str, str, str, str]:

@@ -106,6 +106,8 @@ class SuiteRecord:
     whatever that suite finds later."""
     start_only: bool = False
     """Whether starting kernels were verified and nothing else was tried so far."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """What else was given last (`suite/command.py`); empty in suites of an older hotloop."""
 
     @property
     def precision(self) -> str:
@@ -271,7 +273,8 @@ def _has_entries(folder: Path) -> bool:
 
 def _going_on(stored: SuiteRecord, asked: SuiteRecord) -> SuiteRecord:
     """Return a suite's record with what may change between two calls."""
-    return replace(stored, limits=asked.limits, start_only=asked.start_only)
+    kept = ("limits", "start_only", "given")
+    return replace(stored, **{name: getattr(asked, name) for name in kept})
 
 
 def _compare(stored: SuiteRecord, asked: SuiteRecord, folder: Path) -> None:

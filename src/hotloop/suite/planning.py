@@ -13,13 +13,14 @@ from hotloop.core.record import digest, to_json
 from hotloop.errors import ConfigError, ProblemError
 from hotloop.llm.replay import ReplayModel
 from hotloop.llm.spec import SpecKind
-from hotloop.plan import SearchPlan, plan_search
+from hotloop.plan import COMMAND, SearchPlan, plan_search
 from hotloop.problems import KernelBenchEntry
 from hotloop.problems.classify import parse_python
 from hotloop.problems.precision import with_precision
 from hotloop.problems.settings import check_settings
 from hotloop.retrieval.shelf import EXAMPLES, HELD_OUT
 from hotloop.search_options import SearchOptions
+from hotloop.suite.command import bench_command, given_of
 from hotloop.suite.folder import DEFAULT_PRECISION, PRECISION, Member, SuiteRecord, Trouble
 from hotloop.suite.starting import (
     Start,
@@ -76,6 +77,8 @@ class SuiteExtras:
     """Names of problems between which and the others no example may pass."""
     short_final: bool = True
     """Whether the final tier is the short one: a suite verifies hundreds of kernels."""
+    shared_budget: bool = False
+    """Whether time that problems leave over goes to others; here it is only written down."""
 
 
 def plan_suite(
@@ -162,12 +165,17 @@ def _plan(
         troubles=refused,
         starts={} if starts is None else starts.begun,
         start_only=bool(options.get("start_only")),
+        given=given_of(options, full_final=not extra.short_final, shared=extra.shared_budget),
     )
     # The languages of a start are what its suite found so far, and no part of the name.
     named = {n: v for n, v in identity.items() if starts is None or n != "language"}
     key = digest([[m.problem_id for m in members.values()], named])[:8]
     folder = out if out is not None else Path("runs") / f"{KERNELBENCH}-{key}"
-    jobs = [Job(member=members[n], plan=_at(p, folder, members[n])) for n, p in plans.items()]
+    command = bench_command(record, folder)
+    jobs = [
+        Job(member=members[n], plan=_at(p, folder / members[n].folder, command))
+        for n, p in plans.items()
+    ]
     return SuitePlan(folder=folder, record=record, jobs=tuple(jobs), refused=refused, starts=starts)
 
 
@@ -234,7 +242,9 @@ def _with_problem(plan: SearchPlan, problem: Problem, start: Start | None) -> Se
 
 def _with_extras(plan: SearchPlan, extra: SuiteExtras) -> SearchPlan:
     """Return a plan whose run knows what concerns all runs of its suite."""
-    options = {**plan.spec.options, SHORT_FINAL: extra.short_final}
+    # A run of a suite goes on by the suite's command line.
+    options = {n: value for n, value in plan.spec.options.items() if n != COMMAND}
+    options[SHORT_FINAL] = extra.short_final
     if extra.held_out:
         options[HELD_OUT] = sorted(extra.held_out)
     return replace(plan, spec=replace(plan.spec, options=options))
@@ -282,7 +292,7 @@ def _identity(plan: SearchPlan, options: SearchOptions) -> dict[str, Any]:
     return found | {"settings": dict(options.get("settings") or {})}
 
 
-def _at(plan: SearchPlan, folder: Path, member: Member) -> SearchPlan:
+def _at(plan: SearchPlan, folder: Path, command: str) -> SearchPlan:
     """Return a plan whose run lies in the suite; the suite takes verdicts in itself."""
-    config = plan.config.model_copy(update={"out": folder / member.folder})
-    return replace(plan, config=config, verdicts=None)
+    config = plan.config.model_copy(update={"out": folder})
+    return replace(plan, config=config, verdicts=None, suite_command=command)

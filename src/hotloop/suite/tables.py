@@ -144,16 +144,11 @@ def _classes(by_class: Figures) -> str:
 
 
 def _listed(column: Figures) -> list[str]:
-    failures = [
-        (f["status"], f["tier"], f["kind"], f["rule"] or NONE, str(f["attempts"]),
-         str(f["problems"]), str(f["unsolved"]), ", ".join(f["examples"]))
-        for f in column["failures"]
-    ]  # fmt: skip
-    head = ("status", "tier", "kind", "rule", "attempts", "problems", "unsolved", "examples")
     not_solved = [(n["problem"], n["status"], n["why"][:WHY_WIDTH]) for n in column["not_solved"]]
     open_ones = [(n["problem"], n["status"], n["reason"]) for n in column["undecidable"]]
     return [
-        *([_table("Failed verdicts by class", head, failures)] if failures else []),
+        *_failures("Failed verdicts by class", column["failures"]),
+        *_failures("Failed verdicts of starting kernels by class", column["start_failures"]),
         *([_table("Not solved", ("problem", "status", "why"), not_solved)] if not_solved else []),
         *(
             [_table("Undecidable: in no target", ("problem", "status", "reason"), open_ones)]
@@ -161,6 +156,16 @@ def _listed(column: Figures) -> list[str]:
             else []
         ),
     ]
+
+
+def _failures(title: str, failures: Sequence[Figures]) -> list[str]:
+    lines = [
+        (f["status"], f["tier"], f["kind"], f["rule"] or NONE, str(f["attempts"]),
+         str(f["problems"]), str(f["unsolved"]), ", ".join(f["examples"]))
+        for f in failures
+    ]  # fmt: skip
+    head = ("status", "tier", "kind", "rule", "attempts", "problems", "unsolved", "examples")
+    return [_table(title, head, lines)] if lines else []
 
 
 def _precision(sides: Sequence[Figures]) -> list[str]:
