@@ -4,8 +4,8 @@ import threading
 import time
 
 import pytest
+from small_kernels import ROWS, ROWS_PROBLEM, candidate
 
-from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.problem import Problem, ProblemKind
 from hotloop.core.verdict import Status, Tier
 from hotloop.errors import ConfigError, Pending
@@ -17,50 +17,19 @@ from hotloop.verify.bundle_judge import JudgeOptions, Seat, judge_bundle
 from hotloop.verify.bundle_plan import Plan
 from hotloop.verify.outside import OutsideVerifier, pending_items, take_in
 
-PROBLEM_FILE = """
-import torch
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x / (1 + x.abs().sum(dim=1, keepdim=True))
-def get_inputs():
-    return [torch.rand(5, 33) + 0.5]
-def get_init_inputs():
-    return []
-"""
-KERNEL = """
-import torch, triton
-import triton.language as tl
-
-@triton.jit
-def normalise(x, y, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    i = tl.arange(0, BLOCK)
-    values = tl.load(x + row * n + i, mask=i < n, other=0.0)
-    tl.store(y + row * n + i, values / (1.0 + tl.sum(tl.abs(values))), mask=i < n)
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        normalise[(x.shape[0],)](x, y, x.shape[1], BLOCK=64)
-        return y
-"""
-PROBLEM = Problem(name="rows", kind=ProblemKind.KERNELBENCH, source=PROBLEM_FILE)
+PROBLEM = Problem(name="rows", kind=ProblemKind.KERNELBENCH, source=ROWS_PROBLEM)
 BROKEN = Problem(
-    name="broken", kind=ProblemKind.KERNELBENCH, source=PROBLEM_FILE.replace("keepdim", "keep")
+    name="broken", kind=ProblemKind.KERNELBENCH, source=ROWS_PROBLEM.replace("keepdim", "keep")
 )
 CPU = JudgeOptions(device="cpu")
 
 
-def candidate(text=KERNEL):
-    return Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
-
-
 def many(count):
-    return [candidate(f"{KERNEL}# {i}\n") for i in range(count)]
+    return [candidate(f"{ROWS}# {i}\n") for i in range(count)]
 
 
-WRONG = candidate(KERNEL.replace("1.0 + tl.sum", "2.0 + tl.sum"))
-UNBUILT = candidate(KERNEL.replace("tl.abs(values)", "tl.abs(nothing)"))
+WRONG = candidate(ROWS.replace("1.0 + tl.sum", "2.0 + tl.sum"))
+UNBUILT = candidate(ROWS.replace("tl.abs(values)", "tl.abs(nothing)"))
 
 
 def bundle_of(*candidates, problem=PROBLEM, tier=Tier.FAST):
@@ -86,12 +55,12 @@ def test_a_whole_round_by_files(tmp_path):
     assert verifier.load(PROBLEM).device == "cpu"
     assert any("rows: loaded" in line for line in told)
 
-    for kernel in (candidate(), WRONG, UNBUILT):
+    for kernel in (candidate(ROWS), WRONG, UNBUILT):
         store._candidates[kernel.id] = kernel
         with pytest.raises(Pending):
             verifier.verify(kernel, Tier.FAST)
     carry(store, tmp_path)
-    assert verifier.verify(candidate(), Tier.FAST).status is Status.PASSED
+    assert verifier.verify(candidate(ROWS), Tier.FAST).status is Status.PASSED
     assert verifier.verify(WRONG, Tier.FAST).status is Status.INCORRECT_NUMERICAL
     assert verifier.verify(UNBUILT, Tier.FAST).status is Status.COMPILE_ERROR
     assert pending_items(store) == []
@@ -114,7 +83,7 @@ def carry(store, folder):
 def test_a_broken_problem_is_an_error_and_the_others_are_judged(tmp_path):
     both = Bundle(
         problems={BROKEN.id: BROKEN, PROBLEM.id: PROBLEM},
-        items=(*bundle_of(problem=BROKEN).items, *bundle_of(candidate()).items),
+        items=(*bundle_of(problem=BROKEN).items, *bundle_of(candidate(ROWS)).items),
     )
     two = JudgeOptions(device="cpu", gpus=(None, None))
     judged = judge_bundle(both, tmp_path / "v", two)
@@ -163,7 +132,7 @@ def test_a_seat_is_left_after_two_problems_that_it_cannot_load(tmp_path):
 @pytest.mark.parametrize("is_mended", [True, False])
 def test_a_problem_that_fails_after_its_load_is_the_fault_of_the_machine(tmp_path, is_mended):
     flag = tmp_path / "fault"
-    source = PROBLEM_FILE.replace(
+    source = ROWS_PROBLEM.replace(
         "        return x /",
         f"        import os\n        assert not os.path.exists({str(flag)!r})\n        return x /",
     )
@@ -177,7 +146,7 @@ def test_a_problem_that_fails_after_its_load_is_the_fault_of_the_machine(tmp_pat
         elif is_mended and "trying once more" in line:
             flag.unlink()
 
-    wanted = bundle_of(candidate(), problem=moody, tier=Tier.FINAL)  # draws anew
+    wanted = bundle_of(candidate(ROWS), problem=moody, tier=Tier.FINAL)  # draws anew
     board = Board(tmp_path / "v")
     Seat(Plan(wanted, endless, seats=1), board, CPU, gpu=None, lanes=1, tell=tell).run()
     judged = board.judged(wanted)
@@ -187,14 +156,14 @@ def test_a_problem_that_fails_after_its_load_is_the_fault_of_the_machine(tmp_pat
         assert (judged.pending, judged.verdicts.errors) == (0, ())
     else:
         (error,) = judged.verdicts.errors
-        assert (error.candidate_id, error.error) == (candidate().id, "InfraError")
+        assert (error.candidate_id, error.error) == (candidate(ROWS).id, "InfraError")
         assert "ProblemError" in error.message
         assert judged.pending == 1
 
 
 @pytest.mark.slow
 def test_what_does_not_fit_the_time_stays_pending(tmp_path):
-    slow = KERNEL.replace("import torch,", "import time, torch,").replace(
+    slow = ROWS.replace("import torch,", "import time, torch,").replace(
         "        y = torch", "        time.sleep(30)\n        y = torch"
     )
     options = JudgeOptions(device="cpu", budget_s=30.0)
@@ -207,19 +176,19 @@ def test_what_does_not_fit_the_time_stays_pending(tmp_path):
 
 def test_no_time_at_all_starts_nothing_and_leaves_an_empty_file(tmp_path):
     options = JudgeOptions(device="cpu", budget_s=5.0)
-    judged = judge_bundle(bundle_of(candidate()), tmp_path / "v", options)
+    judged = judge_bundle(bundle_of(candidate(ROWS)), tmp_path / "v", options)
     assert (judged.items, judged.pending) == (1, 1)
     assert read_verdicts(tmp_path / "v").infos == {}
 
 
 def test_a_place_that_cannot_be_written_shows_before_any_work(tmp_path):
     with pytest.raises(ConfigError, match="No such file"):
-        judge_bundle(bundle_of(candidate()), tmp_path / "none" / "v", CPU)
+        judge_bundle(bundle_of(candidate(ROWS)), tmp_path / "none" / "v", CPU)
 
 
 def test_the_final_tier_needs_a_gpu(tmp_path):
     with pytest.raises(ConfigError, match="needs a GPU"):
-        judge_bundle(bundle_of(candidate(), tier=Tier.FINAL), tmp_path / "v", CPU)
+        judge_bundle(bundle_of(candidate(ROWS), tier=Tier.FINAL), tmp_path / "v", CPU)
 
 
 # ---- who judges what
@@ -231,7 +200,7 @@ def endless():
 
 def test_large_problems_first_and_fast_before_final():
     other = Problem(name="other", kind=ProblemKind.NATIVE, source="# other\n")
-    final = Item(problem_id=PROBLEM.id, candidate=candidate(), tier=Tier.FINAL)
+    final = Item(problem_id=PROBLEM.id, candidate=candidate(ROWS), tier=Tier.FINAL)
     fast = [Item(problem_id=PROBLEM.id, candidate=c, tier=Tier.FAST) for c in many(3)]
     bundle = Bundle(
         problems={other.id: other, PROBLEM.id: PROBLEM},

@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from small_kernels import DOUBLE, DOUBLE_PROBLEM, candidate
 
-from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.problem import Policy, Problem, ProblemKind
 from hotloop.core.verdict import Status, Tier
 from hotloop.errors import ConfigError, DeviceLost, InfraError, ProblemError
@@ -17,38 +17,8 @@ from hotloop.verify import LocalVerifier, find_device
 from hotloop.verify.devices import gpu_names
 from hotloop.verify.isolation_choice import choose_tier
 
-PROBLEM = """
-import torch
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x * 2
-def get_inputs():
-    return [torch.rand(7, 33)]
-def get_init_inputs():
-    return []
-"""
-KERNEL = """
-import torch, triton
-import triton.language as tl
 
-@triton.jit
-def double(x, y, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        double[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), BLOCK=128)
-        return y
-"""
-
-
-def candidate(text=KERNEL):
-    return Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
-
-
-def problem(source=PROBLEM):
+def problem(source=DOUBLE_PROBLEM):
     return Problem(name="double", kind=ProblemKind.KERNELBENCH, source=source, policy=Policy())
 
 
@@ -85,7 +55,7 @@ def judge_pids():
 
 
 def test_a_right_kernel_passes_without_any_time(verifier):
-    verdict = verifier.verify(candidate(), Tier.FAST)
+    verdict = verifier.verify(candidate(DOUBLE), Tier.FAST)
     assert verdict.status is Status.PASSED
     assert verdict.performance is None
     assert verdict.deterministic is True
@@ -93,15 +63,15 @@ def test_a_right_kernel_passes_without_any_time(verifier):
     assert {c.profile for c in verdict.correctness.cases} >= {"shipped", "normal", "large"}
 
 
-SLOW_TO_LOAD = PROBLEM.replace("return x * 2", "import time; time.sleep(0.6); return x * 2")
+SLOW_TO_LOAD = DOUBLE_PROBLEM.replace("return x * 2", "import time; time.sleep(0.6); return x * 2")
 
 
 @pytest.mark.slow
 def test_what_is_verified_first_is_compiled_beside_the_load(spare):
     waits = []
-    for ahead in ([candidate()], []):
+    for ahead in ([candidate(DOUBLE)], []):
         spare.load(problem(SLOW_TO_LOAD + f"# {len(ahead)}\n"), ahead=ahead)
-        verdict = spare.verify(candidate(), Tier.FAST)
+        verdict = spare.verify(candidate(DOUBLE), Tier.FAST)
         assert verdict.status is Status.PASSED
         waits.append(verdict.stage_s.get("compile_wait", 0.0))
     assert waits[0] < waits[1] / 4
@@ -109,14 +79,14 @@ def test_what_is_verified_first_is_compiled_beside_the_load(spare):
 
 @pytest.mark.slow
 def test_what_cannot_be_compiled_ahead_is_a_verdict_as_ever(spare):
-    broken = candidate(KERNEL.replace("tl.load(x + i", "tl.load(z + i"))
-    spare.load(problem(), ahead=[broken, candidate(KERNEL.replace("torch, triton", "os, triton"))])
+    broken = candidate(DOUBLE.replace("tl.load(x + i", "tl.load(z + i"))
+    spare.load(problem(), ahead=[broken, candidate(DOUBLE.replace("torch, triton", "os, triton"))])
     assert spare.verify(broken, Tier.FAST).status is Status.COMPILE_ERROR
-    assert spare.verify(candidate(), Tier.FAST).status is Status.PASSED
+    assert spare.verify(candidate(DOUBLE), Tier.FAST).status is Status.PASSED
 
 
 def test_a_wrong_kernel_does_not(verifier):
-    verdict = verifier.verify(candidate(KERNEL.replace("2 *", "2.0001 *")), Tier.FAST)
+    verdict = verifier.verify(candidate(DOUBLE.replace("2 *", "2.0001 *")), Tier.FAST)
     assert verdict.status is Status.INCORRECT_NUMERICAL
     assert verdict.evidence.details["samples"]
 
@@ -125,10 +95,10 @@ def test_a_dead_judge_is_an_infra_error_and_the_next_one_goes_on(running):
     verifier, (pid,) = running
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(InfraError, match="judge"):
-        verifier.verify(candidate(), Tier.FAST)
+        verifier.verify(candidate(DOUBLE), Tier.FAST)
     with pytest.raises(InfraError, match="started again"):  # not the user's fault either
-        verifier.build(candidate())
-    assert verifier.verify(candidate(), Tier.FAST).status is Status.PASSED
+        verifier.build(candidate(DOUBLE))
+    assert verifier.verify(candidate(DOUBLE), Tier.FAST).status is Status.PASSED
 
 
 @pytest.mark.parametrize(
@@ -141,12 +111,12 @@ def test_a_dead_judge_is_an_infra_error_and_the_next_one_goes_on(running):
 )
 def test_a_broken_reference_is_a_problem_error_and_the_judge_stays(spare, old, new, why):
     with pytest.raises(ProblemError, match=why):
-        spare.load(problem(PROBLEM.replace(old, new)))
+        spare.load(problem(DOUBLE_PROBLEM.replace(old, new)))
 
 
 def test_a_candidate_before_any_problem_is_refused():
     with pytest.raises(ConfigError, match="load"):
-        LocalVerifier("cpu").verify(candidate(), Tier.FAST)
+        LocalVerifier("cpu").verify(candidate(DOUBLE), Tier.FAST)
 
 
 def test_names_of_tiers_and_devices():
@@ -169,7 +139,7 @@ def test_a_gpu_that_is_not_there():
 def test_a_dead_zygote_is_the_machines_fault_and_not_the_candidates():
     verifier = LocalVerifier("cpu")
     verifier.load(problem())
-    waiting = KERNEL.replace("import torch,", "import time, torch,").replace(
+    waiting = DOUBLE.replace("import torch,", "import time, torch,").replace(
         "        y = torch", "        time.sleep(3)\n        y = torch"
     )
     zygotes = [p.pid for p in descendants(os.getpid()) if b"worker.zygote" in command_of(p.pid)]
@@ -192,4 +162,4 @@ def command_of(pid):
 @pytest.mark.parametrize("output", ["torch.fft.rfft(x)", "torch.complex(x, -x)"])
 def test_complex_outputs_are_refused_because_no_gate_reads_them(spare, output):
     with pytest.raises(ProblemError, match="complex|not floating point"):
-        spare.load(problem(PROBLEM.replace("return x * 2", f"return {output}")))
+        spare.load(problem(DOUBLE_PROBLEM.replace("return x * 2", f"return {output}")))

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from small_kernels import DOUBLE, candidate
 
 from hotloop.core.audit import Audit
-from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind
 from hotloop.core.record import to_json
 from hotloop.core.verdict import Evidence, Performance, Stage, Status, Tier, Verdict
@@ -31,23 +31,6 @@ INFO = ProblemInfo(
     rankable=True,
     environment={"gpu": "a GPU", "isolation": "T1"},
 )
-KERNEL = """
-import torch, triton
-import triton.language as tl
-@triton.jit
-def double(x, y, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        double[(1,)](x, y, x.numel(), BLOCK=128)
-        return y
-"""
-
-
-def candidate(text=KERNEL):
-    return Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
 
 
 def verdict(kernel=None, tier=Tier.FAST, problem=PROBLEM):
@@ -55,7 +38,7 @@ def verdict(kernel=None, tier=Tier.FAST, problem=PROBLEM):
         status=Status.PASSED,
         stage=Stage.PERFORMANCE,
         message="passed",
-        candidate_id=(kernel or candidate()).id,
+        candidate_id=(kernel or candidate(DOUBLE)).id,
         problem_id=problem.id,
         tier=tier,
         device="cuda",
@@ -110,26 +93,26 @@ def test_the_load_is_wanted_once_and_says_what_to_do(store):
 
 def test_a_verdict_is_wanted_once_for_each_tier(loaded):
     store, verifier = loaded
-    keep(store, candidate())
+    keep(store, candidate(DOUBLE))
     for tier in (Tier.FAST, Tier.FAST, Tier.FINAL):
-        with pytest.raises(Pending, match=f"{candidate().id} has to be judged"):
-            verifier.verify(candidate(), tier)
+        with pytest.raises(Pending, match=f"{candidate(DOUBLE).id} has to be judged"):
+            verifier.verify(candidate(DOUBLE), tier)
     assert [item.tier for item in pending_items(store)] == [Tier.FAST, Tier.FINAL]
-    assert all(item.candidate == candidate() for item in pending_items(store))
+    assert all(item.candidate == candidate(DOUBLE) for item in pending_items(store))
     assert [item.short for item in pending_items(store)] == [False, False]
     assert [item.short for item in pending_items(store, short=True)] == [False, True]
     take_in(store, PROBLEM, Verdicts(verdicts=(verdict(),)))
-    assert verifier.verify(candidate(), Tier.FAST) == verdict()
+    assert verifier.verify(candidate(DOUBLE), Tier.FAST) == verdict()
     assert [item.tier for item in pending_items(store)] == [Tier.FINAL]
 
 
 def test_what_the_static_rules_refuse_never_travels(loaded):
     store, verifier = loaded
-    refused = verifier.verify(candidate("import subprocess\n" + KERNEL), Tier.FAST)
+    refused = verifier.verify(candidate("import subprocess\n" + DOUBLE), Tier.FAST)
     assert refused.status is Status.REJECTED_STATIC
     assert (refused.device, refused.isolation) == ("cuda", "T1")
     assert pending_items(store) == []
-    verifier.build(candidate())  # builds are the other machine's business
+    verifier.build(candidate(DOUBLE))  # builds are the other machine's business
     assert pending_items(store) == []
     verifier.close()
 
@@ -137,7 +120,7 @@ def test_what_the_static_rules_refuse_never_travels(loaded):
 def test_taking_in_twice_changes_nothing(loaded):
     store, verifier = loaded
     with pytest.raises(Pending):
-        verifier.verify(candidate(), Tier.FAST)
+        verifier.verify(candidate(DOUBLE), Tier.FAST)
     other = replace(PROBLEM, source="# another\n")
     content = Verdicts(
         infos={PROBLEM.id: INFO, other.id: replace(INFO, problem_id=other.id)},
@@ -173,7 +156,7 @@ def test_the_audit_of_the_first_load_is_one_too(store):
 def test_a_verdict_that_came_once_is_not_replaced(loaded):
     store, verifier = loaded
     with pytest.raises(Pending):
-        verifier.verify(candidate(), Tier.FAST)
+        verifier.verify(candidate(DOUBLE), Tier.FAST)
     take_in(store, PROBLEM, Verdicts(verdicts=(verdict(),)))
     later = replace(
         verdict(),
@@ -182,7 +165,7 @@ def test_a_verdict_that_came_once_is_not_replaced(loaded):
         evidence=Evidence(kind="timeout_gpu", message="slow"),
     )
     assert take_in(store, PROBLEM, Verdicts(verdicts=(later,))).verdicts == 0
-    assert verifier.verify(candidate(), Tier.FAST).passed
+    assert verifier.verify(candidate(DOUBLE), Tier.FAST).passed
 
 
 def test_a_broken_problem_is_raised_and_a_later_load_heals_it(store):
@@ -194,20 +177,20 @@ def test_a_broken_problem_is_raised_and_a_later_load_heals_it(store):
     with pytest.raises(UnsupportedOp, match="it went wrong"):
         verifier.load(PROBLEM)
     with pytest.raises(ProblemError):
-        verifier.verify(candidate(), Tier.FAST)
+        verifier.verify(candidate(DOUBLE), Tier.FAST)
     assert pending_items(store) == []
     take_in(store, PROBLEM, Verdicts(infos={PROBLEM.id: INFO}))
     assert verifier.load(PROBLEM) == INFO
 
 
-@pytest.mark.parametrize("candidate_id", [None, candidate().id])
+@pytest.mark.parametrize("candidate_id", [None, candidate(DOUBLE).id])
 def test_a_machine_at_fault_leaves_the_item_pending(store, candidate_id):
     verifier = OutsideVerifier(store, PROBLEM)
     if candidate_id is not None:
         take_in(store, PROBLEM, Verdicts(infos={PROBLEM.id: INFO}))
-        keep(store, candidate())
+        keep(store, candidate(DOUBLE))
     with pytest.raises(Pending):
-        verifier.verify(candidate(), Tier.FAST)  # loads first
+        verifier.verify(candidate(DOUBLE), Tier.FAST)  # loads first
     taken = take_in(store, PROBLEM, Verdicts(errors=(error(candidate_id=candidate_id),)))
     assert "WorkerDied: it went wrong; it stays pending" in taken.warnings[0]
     assert len(pending_items(store)) == 1
@@ -247,9 +230,9 @@ def refusals(store):
 
 def test_each_asking_that_fails_counts_once(loaded):
     store, verifier = loaded
-    keep(store, candidate())
+    keep(store, candidate(DOUBLE))
     with pytest.raises(Pending):
-        verifier.verify(candidate(), Tier.FAST)
+        verifier.verify(candidate(DOUBLE), Tier.FAST)
     first = not_judged(store)
     assert len(take_in(store, PROBLEM, first).warnings) == 1
     assert take_in(store, PROBLEM, first).warnings == ()
@@ -260,15 +243,15 @@ def test_each_asking_that_fails_counts_once(loaded):
         take_in(store, PROBLEM, old)
     assert refusals(store) == [("fast", 1), ("fast", 2)]
     take_in(store, PROBLEM, Verdicts(verdicts=(verdict(),)))
-    assert verifier.verify(candidate(), Tier.FAST).passed
+    assert verifier.verify(candidate(DOUBLE), Tier.FAST).passed
 
 
 def test_a_note_of_an_older_version_counts_for_every_tier_and_once(loaded):
     store, verifier = loaded
-    keep(store, candidate())
+    keep(store, candidate(DOUBLE))
     with pytest.raises(Pending):
-        verifier.verify(candidate(), Tier.FAST)
-    old = error(candidate_id=candidate().id)
+        verifier.verify(candidate(DOUBLE), Tier.FAST)
+    old = error(candidate_id=candidate(DOUBLE).id)
     store.note("outside_error", {k: v for k, v in to_json(old).items() if k not in NEW_FIELDS})
     take_in(store, PROBLEM, Verdicts(errors=(old,)))
     assert len(store.notes("outside_error")) == 1
@@ -277,14 +260,14 @@ def test_a_note_of_an_older_version_counts_for_every_tier_and_once(loaded):
 
 def test_what_failed_at_the_fast_tier_is_no_failure_of_the_final_one(loaded):
     store, verifier = loaded
-    keep(store, candidate())
+    keep(store, candidate(DOUBLE))
     with pytest.raises(Pending):
-        verifier.verify(candidate(), Tier.FAST)
+        verifier.verify(candidate(DOUBLE), Tier.FAST)
     failed = not_judged(store)
     take_in(store, PROBLEM, failed)
     take_in(store, PROBLEM, Verdicts(verdicts=(verdict(),)))
     with pytest.raises(Pending):
-        verifier.verify(candidate(), Tier.FINAL)
+        verifier.verify(candidate(DOUBLE), Tier.FINAL)
     take_in(store, PROBLEM, failed)
     assert refusals(store) == [("fast", 1)]
     assert [(item.tier, item.asked) for item in pending_items(store)] == [(Tier.FINAL, 1)]
@@ -294,9 +277,9 @@ def test_what_failed_at_the_fast_tier_is_no_failure_of_the_final_one(loaded):
 
 def test_the_judge_says_which_asking_it_could_not_answer(loaded, tmp_path):
     store, verifier = loaded
-    keep(store, candidate())
+    keep(store, candidate(DOUBLE))
     with pytest.raises(Pending):
-        verifier.verify(candidate(), Tier.FAST)
+        verifier.verify(candidate(DOUBLE), Tier.FAST)
     take_in(store, PROBLEM, not_judged(store))
     (item,) = pending_items(store)
     board = Board(tmp_path / "verdicts")

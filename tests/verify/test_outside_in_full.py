@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from small_kernels import DOUBLE, candidate
 
-from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.verdict import Status, Tier
 from hotloop.errors import Pending
 from hotloop.store.memory import MemoryStore
@@ -14,27 +14,7 @@ from hotloop.verify.outside import OutsideVerifier, pending_items, take_in
 
 PROBLEM = make_problem()
 INFO = FakeVerifier().load(PROBLEM)
-KERNEL = Candidate(
-    language="triton",
-    sources=(
-        SourceFile(
-            path="kernel.py",
-            text="""
-import torch, triton
-import triton.language as tl
-@triton.jit
-def double(x, y, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        double[(1,)](x, y, x.numel(), BLOCK=128)
-        return y
-""",
-        ),
-    ),
-)
+KERNEL = candidate(DOUBLE)
 
 
 class Run(MemoryStore):

@@ -12,46 +12,15 @@ import time
 from pathlib import Path
 
 import pytest
+from small_kernels import ROWS, ROWS_PROBLEM, candidate
 
-from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.problem import Problem, ProblemKind
 from hotloop.core.verdict import Status, Tier
 from hotloop.errors import ConfigError, InfraError, SandboxUnavailable, ToolMissing, WorkerDied
 from hotloop.verify.ssh import JudgePlace, SshVerifier, parse_judge
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-PROBLEM_FILE = """
-import torch
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x / (1 + x.abs().sum(dim=1, keepdim=True))
-def get_inputs():
-    return [torch.rand(5, 33) + 0.5]
-def get_init_inputs():
-    return []
-"""
-KERNEL = """
-import torch, triton
-import triton.language as tl
-
-@triton.jit
-def normalise(x, y, n, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    i = tl.arange(0, BLOCK)
-    values = tl.load(x + row * n + i, mask=i < n, other=0.0)
-    tl.store(y + row * n + i, values / (1.0 + tl.sum(tl.abs(values))), mask=i < n)
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        normalise[(x.shape[0],)](x, y, x.shape[1], BLOCK=64)
-        return y
-"""
-PROBLEM = Problem(name="rows", kind=ProblemKind.KERNELBENCH, source=PROBLEM_FILE)
-
-
-def candidate(text=KERNEL):
-    return Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
+PROBLEM = Problem(name="rows", kind=ProblemKind.KERNELBENCH, source=ROWS_PROBLEM)
 
 
 @pytest.mark.parametrize(
@@ -269,13 +238,13 @@ def test_a_candidate_is_judged_through_a_real_sshd(server, tmp_path):
     try:
         info = verifier.load(PROBLEM)
         assert (info.problem_id, info.device) == (PROBLEM.id, "cpu")
-        verifier.build(candidate())
-        verdict = verifier.verify(candidate(), Tier.FAST)
+        verifier.build(candidate(ROWS))
+        verdict = verifier.verify(candidate(ROWS), Tier.FAST)
         assert verdict.status is Status.PASSED
         assert verdict.isolation == "T1"
-        wrong = candidate(KERNEL.replace("(1.0 + tl", "(2.0 + tl"))
+        wrong = candidate(ROWS.replace("(1.0 + tl", "(2.0 + tl"))
         assert verifier.verify(wrong, Tier.FAST).status is Status.INCORRECT_NUMERICAL
-        refused = verifier.verify(candidate("import subprocess\n" + KERNEL), Tier.FAST)
+        refused = verifier.verify(candidate("import subprocess\n" + ROWS), Tier.FAST)
         assert refused.status is Status.REJECTED_STATIC
     finally:
         verifier.close()
@@ -284,7 +253,7 @@ def test_a_candidate_is_judged_through_a_real_sshd(server, tmp_path):
 
 @pytest.mark.slow
 def test_a_connection_that_dies_takes_the_judge_there_with_it(server, tmp_path):
-    slow = KERNEL.replace("import torch,", "import time, torch,").replace(
+    slow = ROWS.replace("import torch,", "import time, torch,").replace(
         "        y = torch", "        time.sleep(60)\n        y = torch"
     )
     verifier = server.verifier(log_path=tmp_path / "judge.log")
@@ -296,7 +265,8 @@ def test_a_connection_that_dies_takes_the_judge_there_with_it(server, tmp_path):
         with pytest.raises(WorkerDied):
             verifier.verify(candidate(slow), Tier.FAST)
         assert wait_until(lambda: not judges_of(server), seconds=20.0)
-        assert verifier.verify(candidate(), Tier.FAST).status is Status.PASSED  # connected again
+        again = verifier.verify(candidate(ROWS), Tier.FAST)  # connected again
+        assert again.status is Status.PASSED
     finally:
         verifier.close()
 

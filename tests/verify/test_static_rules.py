@@ -1,37 +1,21 @@
 """Each static rule refuses its cheat and lets the honest kernel pass."""
 
 import pytest
+from small_kernels import DOUBLE, candidate
 
 from hotloop.core.candidate import Candidate, SourceFile
 from hotloop.core.problem import Policy
 from hotloop.verify.static_rules import check_candidate
 
-HONEST = """
-import torch, triton
-import triton.language as tl
-
-@triton.jit
-def double(x, y, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        double[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), BLOCK=128)
-        return y
-"""
-
 
 def rule_of(text: str, **policy: str) -> str | None:
-    candidate = Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
-    found = check_candidate(candidate, Policy(**policy))
+    found = check_candidate(candidate(text), Policy(**policy))
     return found.rule if found else None
 
 
 def test_honest_kernel_passes_under_every_policy():
-    assert rule_of(HONEST) is None
-    assert rule_of(HONEST, library_calls="none") is None
+    assert rule_of(DOUBLE) is None
+    assert rule_of(DOUBLE, library_calls="none") is None
 
 
 @pytest.mark.parametrize(
@@ -63,8 +47,8 @@ def test_honest_kernel_passes_under_every_policy():
     ],
 )
 def test_cheat_is_refused(old, new, rule):
-    assert old in HONEST
-    assert rule_of(HONEST.replace(old, new)) == rule
+    assert old in DOUBLE
+    assert rule_of(DOUBLE.replace(old, new)) == rule
 
 
 GRID = "double[(triton.cdiv(x.numel(), 128),)]"
@@ -81,8 +65,8 @@ GRID = "double[(triton.cdiv(x.numel(), 128),)]"
     ],
 )
 def test_a_kernel_may_be_launched_in_any_words(old, new):
-    assert old in HONEST
-    assert rule_of(HONEST.replace(old, new)) is None
+    assert old in DOUBLE
+    assert rule_of(DOUBLE.replace(old, new)) is None
 
 
 @pytest.mark.parametrize(
@@ -91,7 +75,7 @@ def test_a_kernel_may_be_launched_in_any_words(old, new):
      "triton.JITFunction(double)", "triton.runtime.jit.JITFunction(double)"],
 )  # fmt: skip
 def test_a_kernel_may_be_made_by_a_call(call):
-    text = HONEST.replace("@triton.jit\n", "")
+    text = DOUBLE.replace("@triton.jit\n", "")
     assert rule_of(text) == "no_kernel"
     text = text.replace("class ModelNew", f"double = {call}\n\nclass ModelNew")
     assert rule_of(text) is None
@@ -102,24 +86,24 @@ def test_a_kernel_may_be_made_by_a_call(call):
     [("from triton import jit as tjit", "tjit"), ("j = triton.jit", "j"), ("", "triton.jit()")],
 )
 def test_a_kernel_may_be_decorated_in_any_words(before, decorator):
-    text = HONEST.replace("@triton.jit", f"{before}\n@{decorator}")
+    text = DOUBLE.replace("@triton.jit", f"{before}\n@{decorator}")
     assert rule_of(text) is None
 
 
 def test_a_kernel_that_only_a_kernel_names_is_not_launched():
     other = "@triton.jit\ndef twice(x, n):\n    double(x, x, n)\n\nclass ModelNew"
-    text = HONEST.replace("class ModelNew", other).replace(GRID, "print")
+    text = DOUBLE.replace("class ModelNew", other).replace(GRID, "print")
     assert rule_of(text) == "no_kernel"
 
 
 def test_library_call_is_refused_only_where_the_policy_says_so():
-    text = HONEST.replace("        return y", "        return torch.matmul(y, y)")
+    text = DOUBLE.replace("        return y", "        return torch.matmul(y, y)")
     assert rule_of(text, library_calls="none") == "library_call"
     assert rule_of(text, library_calls="anchored") is None
 
 
 def test_dot_inside_a_kernel_is_no_library_call():
-    text = HONEST.replace("2 * tl.load", "tl.load").replace("n, BLOCK", "n, BLOCK")
+    text = DOUBLE.replace("2 * tl.load", "tl.load").replace("n, BLOCK", "n, BLOCK")
     text = text.replace("i < n)\n\nclass", "i < n)\n    z = x @ y\n\nclass")
     assert rule_of(text, library_calls="none") is None
 
@@ -135,12 +119,12 @@ def test_source_that_does_not_parse_is_left_to_the_compiler():
 def test_finding_names_file_and_line():
     candidate = Candidate(
         language="triton",
-        sources=(SourceFile(path="kernel.py", text=HONEST + "\nimport socket\n"),),
+        sources=(SourceFile(path="kernel.py", text=DOUBLE + "\nimport socket\n"),),
     )
     found = check_candidate(candidate, Policy())
     assert found is not None
     assert "kernel.py line" in found.message
-    assert found.line == HONEST.count("\n") + 2
+    assert found.line == DOUBLE.count("\n") + 2
 
 
 @pytest.mark.parametrize("name", ["cudaMallocManaged", "cuMulticastCreate", "cudaDeviceSetLimit"])
@@ -190,10 +174,10 @@ def test_naming_the_extension_builder_is_no_kernel_but_calling_it_is():
 
 @pytest.mark.parametrize("name", ["torch._inductor.config as c", "torch._dynamo.eval_frame"])
 def test_part_of_a_banned_module_is_banned(name):
-    changed = HONEST.replace("import torch, triton", f"import torch, triton\nimport {name}")
+    changed = DOUBLE.replace("import torch, triton", f"import torch, triton\nimport {name}")
     assert rule_of(changed) == "banned_import"
     assert rule_of(changed.replace(name, "torch.nn.functional as F")) is None
 
 
 def test_language_outside_the_policy():
-    assert rule_of(HONEST, languages=("cuda",)) == "language"
+    assert rule_of(DOUBLE, languages=("cuda",)) == "language"

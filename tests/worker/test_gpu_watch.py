@@ -25,8 +25,8 @@ from hotloop.worker.gpu_watch import LATE_S, GpuWatch
 UUID = "GPU-1"
 NOBODY = 1 << 22
 """No process has this number: it is the largest limit that Linux allows."""
-KILLED = Exit(None, 9, 0)
-ORDERLY = Exit(0, None, 0)
+KILLED = Exit(None, 9)
+ORDERLY = Exit(0, None)
 HANGS = "import time; time.sleep(60)"
 CRASHES = "import os; os.abort()"
 TOLD = "print(open('{path}').read())"
@@ -140,7 +140,7 @@ def test_an_orderly_end_costs_no_look(machine: Machine) -> None:
 
 @pytest.mark.parametrize(
     ("end", "kind"),
-    [(KILLED, "timeout_gpu"), (Exit(1, None, 0), None), (ORDERLY, "cuda_error"),
+    [(KILLED, "timeout_gpu"), (Exit(1, None), None), (ORDERLY, "cuda_error"),
      (ORDERLY, "oom_gpu"), (KILLED, None)],
 )  # fmt: skip
 def test_a_bad_end_is_looked_at_and_the_gpu_cleared(

@@ -3,37 +3,17 @@
 import base64
 import json
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
+from fake_driver import NO_SYMBOLS, build_driver
 
 from hotloop.worker.recording import Buffer, Launch, Literal, Pointer, Recording
 from hotloop.worker.tables import PIECE_BYTES, Tables, TableWriter
 
 DRIVER = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-typedef unsigned long long u64;
-static void note(const char *what) {
-    FILE *f = fopen(getenv("FAKE_LOG"), "a"); fprintf(f, "%s\n", what); fclose(f);
-}
-static unsigned char judge[4096];
-int cuInit(unsigned f) { return 0; }
-int cuDeviceGet(int *d, int n) { *d = n; return 0; }
-int cuDevicePrimaryCtxRetain(void **c, int d) { *c = judge; return 0; }
-int cuCtxSetCurrent(void *c) { return 0; }
-int cuCtxSynchronize(void) { return 0; }
-int cuGetErrorName(int e, const char **s) { *s = "FAKE_ERROR"; return 0; }
 int cuMemAlloc_v2(u64 *p, size_t n) { *p = (u64)malloc(n); return 0; }
-int cuMemFree_v2(u64 p) { return 0; }
-int cuMemsetD16Async(u64 p, unsigned short v, size_t n, void *s) {
-    for (size_t i = 0; i < n; i++) ((unsigned short *)p)[i] = v;
-    return 0;
-}
-int cuMemGetAddressRange_v2(u64 *b, size_t *n, u64 p) { *b = p; *n = 64; return 0; }
 int cuIpcOpenMemHandle_v2(u64 *p, struct { char b[64]; } h, unsigned f) {
     memset(judge, h.b[0], sizeof judge); *p = (u64)judge;
     return getenv("FAKE_NO_IPC") ? 201 : 0;
@@ -43,11 +23,9 @@ int cuMemcpyHtoD_v2(u64 to, const void *from, size_t n) {
     memcpy((void *)to, from, n); return 0;
 }
 int cuMemcpyDtoD_v2(u64 to, u64 from, size_t n) { memcpy((void *)to, (void *)from, n); return 0; }
-int cuModuleLoadData(void **m, const void *code) { *m = judge; return 0; }
 int cuModuleGetFunction(void **f, void *m, const char *name) {
     *f = strdup(name); return strcmp(name, "missing") ? 0 : 500;
 }
-int cuFuncGetAttribute(int *v, int a, void *f) { *v = 0; return 0; }
 int cuLaunchKernelEx(const void *config, void *f, void **parameters, void **extra) {
     char text[200];
     u64 from = *(u64 *)parameters[0], scratch = *(u64 *)parameters[1];
@@ -60,20 +38,9 @@ int cuLaunchKernelEx(const void *config, void *f, void **parameters, void **extr
 """
 
 
-NO_SYMBOLS = b"\x7fELF\x02\x01" + bytes(52) + b"\x40" + bytes(5)
-"""The head of a binary whose section headers have 64 bytes, and which has none."""
-
-
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc to make a driver")
-    folder = tmp_path_factory.mktemp("driver")
-    (folder / "driver.c").write_text(DRIVER)
-    subprocess.run(
-        ["gcc", "-w", "-shared", "-fPIC", "-o", "libcuda.so.1", "driver.c"], cwd=folder, check=True
-    )
-    return folder
+    return build_driver(tmp_path_factory.mktemp("driver"), DRIVER)
 
 
 def recording(function="scale"):

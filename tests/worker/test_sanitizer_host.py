@@ -3,13 +3,13 @@
 import base64
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 import torch
+from fake_driver import NO_SYMBOLS, build_driver
 
 from hotloop import sandbox
 from hotloop.worker.arena import Layout
@@ -20,30 +20,10 @@ from hotloop.worker.sanitizer_memory import separate
 from hotloop.worker.sanitizer_tools import Outcome, Watch
 
 DRIVER = r"""
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-typedef unsigned long long u64;
-static void note(const char *text) {
-    FILE *f = fopen(getenv("FAKE_LOG"), "a"); fprintf(f, "%s\n", text); fclose(f);
-}
-static unsigned char judge[8192];
-int cuInit(unsigned f) { return 0; }
-int cuDeviceGet(int *d, int n) { *d = n; return 0; }
-int cuDevicePrimaryCtxRetain(void **c, int d) { *c = judge; return 0; }
-int cuCtxSetCurrent(void *c) { return 0; }
-int cuCtxSynchronize(void) { return 0; }
-int cuGetErrorName(int e, const char **s) { *s = "FAKE_ERROR"; return 0; }
 int cuMemAlloc_v2(u64 *p, size_t n) {
     char text[50]; snprintf(text, sizeof text, "allocates %zu", n); note(text);
     *p = (u64)malloc(n + 8); memset((void *)*p, 9, n); return 0;
 }
-int cuMemFree_v2(u64 p) { return 0; }
-int cuMemsetD16Async(u64 p, unsigned short v, size_t n, void *s) {
-    for (size_t i = 0; i < n; i++) ((unsigned short *)p)[i] = v;
-    return 0;
-}
-int cuMemGetAddressRange_v2(u64 *b, size_t *n, u64 p) { *b = p; *n = 64; return 0; }
 int cuIpcOpenMemHandle_v2(u64 *p, struct { char b[64]; } h, unsigned f) {
     for (int i = 0; i < 8192; i++) judge[i] = i / 100;
     *p = (u64)judge; return getenv("FAKE_NO_IPC") ? 201 : 0;
@@ -56,9 +36,7 @@ int cuMemcpyDtoH_v2(void *to, u64 from, size_t n) { memcpy(to, (void *)from, n);
 int cuMemcpyHtoD_v2(u64 to, void *from, size_t n) {
     note("host to device"); memcpy((void *)to, from, n); return 0;
 }
-int cuModuleLoadData(void **m, const void *code) { *m = judge; return 0; }
 int cuModuleGetFunction(void **f, void *m, const char *name) { *f = strdup(name); return 0; }
-int cuFuncGetAttribute(int *v, int a, void *f) { *v = 0; return 0; }
 int cuLaunchKernelEx(const void *config, void *f, void **parameters, void **extra) {
     char text[200];
     unsigned char *x = *(unsigned char **)parameters[0], *out = *(unsigned char **)parameters[1];
@@ -69,18 +47,11 @@ int cuLaunchKernelEx(const void *config, void *f, void **parameters, void **extr
     return 0;
 }
 """
-NO_SYMBOLS = b"\x7fELF\x02\x01" + bytes(52) + b"\x40" + bytes(5)
 
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc to make a driver")
-    folder = tmp_path_factory.mktemp("driver")
-    (folder / "driver.c").write_text(DRIVER)
-    command = ["gcc", "-w", "-shared", "-fPIC", "-o", "libcuda.so.1", "driver.c"]
-    subprocess.run(command, cwd=folder, check=True)
-    return folder
+    return build_driver(tmp_path_factory.mktemp("driver"), DRIVER)
 
 
 def watch(tmp_path, driver, *, zero_scratch=True, via_host=False, **env):

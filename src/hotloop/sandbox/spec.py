@@ -10,7 +10,7 @@ capabilities, Landlock and seccomp and needs no privilege; T2 is T1 inside priva
 from __future__ import annotations
 
 import os.path
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hotloop.core import record
@@ -94,10 +94,6 @@ class CageSpec:
             check_gpu_node(path, self.gpu)
         for path in (self.work_dir, *self.write_paths):
             check_writable(os.path.normpath(path))
-
-    def with_tier(self, tier: str) -> CageSpec:
-        """Return the same cage at another tier."""
-        return replace(self, tier=Tier(tier))
 
     def to_json(self) -> JsonValue:
         """Return plain JSON values."""

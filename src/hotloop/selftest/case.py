@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -73,11 +73,6 @@ class Target:
         """Try every step."""
         for name, action in actions.items():
             self.attempt(name, action)
-
-    @classmethod
-    def planted(cls) -> tuple[str, ...]:
-        """Return the names of the fields that describe what was planted."""
-        return tuple(f.name for f in fields(cls) if f.name != "steps")
 
 
 Program = Callable[[Target], None]

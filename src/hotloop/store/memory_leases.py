@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,8 +14,6 @@ from hotloop.store.leases import ENDED, JUDGED, LEFT_OPEN, OPEN
 @dataclass(slots=True)
 class _Entry:
     lease: Lease
-    judge: str
-    expires_at: float
     state: str = OPEN
     failure: str | None = None
     result: Verdict | None = None
@@ -45,15 +42,13 @@ class MemoryLeases:
                 tier=tier,
                 attempt=len(earlier) + 1,
             )
-            self._entries.append(_Entry(lease, judge, time.time() + ttl_s))
+            self._entries.append(_Entry(lease))
             return lease
 
     def renew(self, epoch: int, *, ttl_s: float) -> bool:
         """Say that the judge still answers. See `core.lease.LeaseBook`."""
         with self._mutex:
-            entry = self._entries[epoch - 1]
-            entry.expires_at = time.time() + ttl_s
-            return entry.state == OPEN
+            return self._entries[epoch - 1].state == OPEN
 
     def end_lease(self, epoch: int, why: str, *, is_failure: bool) -> bool:
         """End a lease without a result. See `core.lease.LeaseBook`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-from types import TracebackType
 from typing import Any
 
 from hotloop.errors import WorkerDied
@@ -31,12 +30,7 @@ class Line:
         self._beats.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._closed.set()
         with self._sending:  # else a beat could go to whoever gets the descriptor next
             self._connection.close()

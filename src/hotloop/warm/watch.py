@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from types import TracebackType
 from typing import Protocol, runtime_checkable
 
 from hotloop.errors import WorkerTimeout
@@ -46,12 +45,7 @@ class Watch:
             ).start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._over.set()
 
     def _look(self, verifier: Watched) -> None:

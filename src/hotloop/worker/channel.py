@@ -99,7 +99,7 @@ class Channel:
             raise ChannelClosed(f"a frame of {size} bytes; at most {self._max_frame_bytes}")
         body = self._read(size, deadline)
         try:
-            message = json.loads(body, parse_constant=_refuse_constant)
+            message = json.loads(body, parse_constant=refuse_constant)
         except (ValueError, RecursionError) as exc:
             raise ChannelClosed(f"a frame that is no JSON ({type(exc).__name__})") from exc
         if not isinstance(message, dict):
@@ -167,6 +167,6 @@ class Channel:
         return left_s > 0 and bool(poller.poll(max(1, int(left_s * 1000))))
 
 
-def _refuse_constant(name: str) -> None:
+def refuse_constant(name: str) -> None:
     """Take no NaN or infinity, which Python's reader knows and JSON does not."""
     raise ValueError(f"{name} is no JSON")

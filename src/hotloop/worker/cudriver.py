@@ -73,10 +73,19 @@ def call(name: str, *args: Any) -> None:
         raise CudaDriverError(name, code, (text.value or b"?").decode())
 
 
-def device_attribute(attribute: int, device: int = 0) -> int:
-    """Return one CUdevice_attribute."""
+def make_context() -> None:
+    """Make the primary context of device 0 current in this thread."""
+    device, context = c_int(), c_void_p()
+    call("cuInit", 0)
+    call("cuDeviceGet", byref(device), 0)
+    call("cuDevicePrimaryCtxRetain", byref(context), device)
+    call("cuCtxSetCurrent", context)
+
+
+def device_attribute(attribute: int) -> int:
+    """Return one CUdevice_attribute of device 0."""
     value = c_int()
-    call("cuDeviceGetAttribute", byref(value), attribute, device)
+    call("cuDeviceGetAttribute", byref(value), attribute, 0)
     return value.value
 
 

@@ -22,7 +22,6 @@ Not here: what is done about a gate that is too loose (the problem's audit).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,9 +31,6 @@ from torch.utils._pytree import tree_map
 
 from hotloop.core.problem import ProblemKind
 from hotloop.worker import attention_math
-from hotloop.worker.cases import Case, CaseBook
-from hotloop.worker.compare import gate
-from hotloop.worker.memory import ran_out
 from hotloop.worker.module_runner import tensors_of
 from hotloop.worker.precision import applied
 from hotloop.worker.reference import Draw, Outputs, Reference
@@ -68,93 +64,6 @@ PRODUCTS = CONVOLUTIONS | frozenset(
         "_scaled_dot_product_fused_attention_overrideable",
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Discrimination:
-    """Whether the gate of one workload refuses the next lower precision."""
-
-    lower: str
-    """The precision that was simulated: `float32`, `tf32`, `bf16`, `fp8`; empty: none exists."""
-    holds: bool | None
-    """True: refused on at least one input. False: accepted on all. None: it could not be told."""
-    refused_on: tuple[str, ...]
-    """Profiles whose inputs refused it; one is enough, so the others may not have been tried."""
-    accepted_on: tuple[str, ...]
-    reason: str
-    """One line, safe to show."""
-
-
-def discriminates(book: CaseBook, *, every: bool = False) -> Discrimination:
-    """Run the next lower precision through the gate of each case until one refuses it.
-
-    Args:
-        book: the cases of one workload, with their bounds.
-        every: try all cases, to say which profiles refuse it.
-
-    Raises:
-        ProblemError: the reference cannot run on a case's inputs.
-        DoesNotFit: memory ran out while a case was drawn again.
-    """
-    refused: list[str] = []
-    accepted: list[str] = []
-    unchanged: list[str] = []
-    name = ""
-    for case in book:
-        found = _trial(book, case)
-        if found is None:
-            continue
-        name, changed, passed = found
-        if not changed:
-            unchanged.append(case.profile)
-        elif passed:
-            accepted.append(case.profile)
-        else:
-            refused.append(case.profile)
-            if not every:
-                break
-    return _summary(name, refused, accepted, unchanged)
-
-
-def _summary(
-    name: str, refused: list[str], accepted: list[str], unchanged: list[str]
-) -> Discrimination:
-    tried = tuple(dict.fromkeys(accepted))
-    if refused:
-        where = tuple(dict.fromkeys(refused))
-        return Discrimination(name, True, where, tried, f"{name} is refused on {where[0]!r} inputs")
-    if accepted:
-        text = f"the gate is too loose: {name} arithmetic passes on {', '.join(tried)} inputs"
-        return Discrimination(name, False, (), tried, text)
-    if unchanged:
-        text = f"{name} arithmetic gives the same values"
-    else:
-        text = "no lower precision could be simulated"
-    return Discrimination(name, None, (), (), text)
-
-
-def _trial(book: CaseBook, case: Case) -> tuple[str, bool, bool] | None:
-    """Return the precision's name, whether it changes anything, whether the gate passes it."""
-    draw, goldens = book.materialise(case)
-    try:
-        found = lowered(book.reference, draw)
-        if found is None:
-            return None
-        name, outputs = found
-        changed = not _all_equal(outputs, book.reference.eager(draw))
-    except Exception as exc:  # noqa: BLE001  memory alone is no finding; the rest is an error
-        if not ran_out(exc):
-            raise
-        return None
-    pairs = zip(outputs, goldens, case.bounds, strict=True)
-    passed = all(gate(o.to(b.dtype), g, b).passed for o, g, b in pairs)
-    return name, changed, passed
-
-
-def _all_equal(outputs: Outputs, others: Outputs) -> bool:
-    return all(
-        bool(((a == b) | ((a != a) & (b != b))).all()) for a, b in zip(outputs, others, strict=True)
-    )
 
 
 def lowered(reference: Reference, draw: Draw) -> tuple[str, Outputs] | None:

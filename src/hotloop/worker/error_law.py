@@ -16,7 +16,6 @@ from hotloop.worker.wrong_region import MAX_PICKED, Compared
 MIN_ELEMENTS = 16
 NEAR_ZERO_FRAC = 0.5
 """Elements under half of the golden's RMS say little about a ratio."""
-EXPLAINED_FRAC = 0.99
 MAX_LIMIT_FRAC = 0.1
 """A law is believed only where the bounds are under a tenth of what it corrects."""
 

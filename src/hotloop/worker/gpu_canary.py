@@ -12,7 +12,7 @@ import json
 import signal
 import struct
 import time
-from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_size_t, c_uint, c_uint64, c_void_p
 from typing import Any
 
 from hotloop.core.units import gbps, s_to_ms
@@ -72,7 +72,7 @@ def main() -> int:
     signal.alarm(LIFE_S)
     answer: dict[str, Any]
     try:
-        _make_context()
+        cu.make_context()
         answer = {"ok": True, "kernel": _run_kernel(), "gbps": round(_copy_gbps(), 1)}
     except cu.CudaDriverError as exc:
         kind = "no_room" if exc.code == cu.OUT_OF_MEMORY else "failed"
@@ -87,14 +87,6 @@ def expected_words() -> bytes:
     """Return what the kernel writes, little endian."""
     words = ((i * FACTOR + SEED) & 0xFFFFFFFF for i in range(WORDS))
     return struct.pack(f"<{WORDS}I", *words)
-
-
-def _make_context() -> None:
-    device, context = c_int(), c_void_p()
-    cu.call("cuInit", 0)
-    cu.call("cuDeviceGet", byref(device), 0)
-    cu.call("cuDevicePrimaryCtxRetain", byref(context), device)
-    cu.call("cuCtxSetCurrent", context)
 
 
 def _run_kernel() -> bool:

@@ -16,7 +16,7 @@ import base64
 import json
 import signal
 import sys
-from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
+from ctypes import c_size_t, c_uint64
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ def main(path: str) -> int:
     message = json.loads(Path(path).read_text(encoding="utf-8"))
     tables = Tables.open(Path(message["tables"])) if "tables" in message else None
     recording = Recording.from_answer(message, tables)
-    make_context()
+    cu.make_context()
     base, data = _copy_arena(message)
     replayer = Replayer(recording, {"state": base, "set": base + message["set_offset"]})
     replayer.poison(0)  # scratch that is read before it is written holds zeros, not leftovers
@@ -46,15 +46,6 @@ def main(path: str) -> int:
     cu.call("cuCtxSynchronize")
     print(json.dumps({"launched": len(recording.launches), "data": data}), flush=True)
     return 0
-
-
-def make_context() -> None:
-    """Make the GPU's primary context current in this thread."""
-    device, context = c_int(), c_void_p()
-    cu.call("cuInit", 0)
-    cu.call("cuDeviceGet", byref(device), 0)
-    cu.call("cuDevicePrimaryCtxRetain", byref(context), device)
-    cu.call("cuCtxSetCurrent", context)
 
 
 def _copy_arena(message: dict[str, Any]) -> tuple[int, str]:

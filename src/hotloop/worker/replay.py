@@ -16,6 +16,7 @@ from typing import Any
 
 from hotloop.core.verdict import Stage
 from hotloop.worker.board import Board
+from hotloop.worker.channel import refuse_constant
 from hotloop.worker.evaluation import LOAD_S, Evaluation, Failed
 from hotloop.worker.memory import leave_room
 from hotloop.worker.patience import REPLAY_S, Patience
@@ -115,7 +116,7 @@ def read_recording(
         Refused: it is malformed, or it is not all that the device ran.
     """
     try:
-        recording = json.loads(answer["recording"], parse_constant=_refuse_constant)
+        recording = json.loads(answer["recording"], parse_constant=refuse_constant)
         cubins = answer["cubins"]
         check_types(recording, cubins)
         launches = len(recording["launches"])
@@ -160,10 +161,6 @@ def _expect(value: Any, kind: type | tuple[type, ...]) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ValueError(f"expected {kind}, got {type(value).__name__}")
     return value
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
 
 
 def split_arena(recording: dict[str, Any], board: Board) -> None:

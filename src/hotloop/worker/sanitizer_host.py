@@ -19,7 +19,6 @@ from typing import Any
 from hotloop import sandbox
 from hotloop.sandbox.file_cage import confine_files
 from hotloop.worker import cudriver as cu
-from hotloop.worker.profile_host import make_context
 from hotloop.worker.recording import Recording
 from hotloop.worker.replayer import Replayer
 from hotloop.worker.tables import Tables
@@ -36,7 +35,7 @@ def main(path: str) -> int:
     tables = Tables.open(Path(message["tables"])) if "tables" in message else None
     confine_files(sandbox.CageSpec.from_json(message["cage"]))
     recording = Recording.from_answer(message, tables)
-    make_context()
+    cu.make_context()
     replayer = Replayer(recording, _allocate(message))
     if message["zero_scratch"]:
         replayer.poison(0)
