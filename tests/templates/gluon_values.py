@@ -95,6 +95,11 @@ class Tile:
         return Tile(~self.array)
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements of each dimension."""
+        return self.array.shape
+
+    @property
     def type(self) -> SimpleNamespace:
         """What the kernel may ask of the type; layouts are not emulated."""
         return SimpleNamespace(layout="layout")

@@ -15,6 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+_LABEL = re.compile(r"^(\.L_x_\d+):")
+_BRANCH = re.compile(r"BRA.*`\((\.L_x_\d+)\)")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?);", re.M)
 
 
@@ -43,7 +45,30 @@ def look_at(cubin: Path) -> dict[str, Any]:
         "register_moves": sum(" MOV R" in f" {text}" for text in code),
         "shared_loads": sum(text.startswith(("LDS", "LDSM")) for text in code),
         "copies": sum("UTMALDG" in text for text in code),
+        **_main_loop(done.stdout),
     }
+
+
+def _main_loop(text: str) -> dict[str, int]:
+    """Return how many instructions the shortest loop with products and exponentials has."""
+    labels: dict[str, int] = {}
+    code: list[str] = []
+    bodies: list[list[str]] = []
+    for line in text.splitlines():
+        if label := _LABEL.match(line):
+            labels[label[1]] = len(code)
+        elif found := _INSTRUCTION.match(line):
+            code.append(found[1])
+            target = _BRANCH.search(found[1])
+            if target and target[1] in labels:
+                bodies.append(code[labels[target[1]] :])
+    main = min((b for b in bodies if _makes_weights(b)), key=len, default=[])
+    return {"loop": len(main), "conversions": sum("I2F" in t for t in main)}
+
+
+def _makes_weights(code: list[str]) -> bool:
+    exponentials = sum("MUFU.EX2" in text for text in code)
+    return exponentials > 16 and any("HGMMA" in text for text in code)
 
 
 def main() -> None:

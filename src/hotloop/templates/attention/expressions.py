@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hotloop.templates.attention.bounds import BoundWriter, scalar_nodes
+from hotloop.templates.attention.linear_bias import linear_form
 from hotloop.templates.attention.lowering import AttentionLowering, ScoreForm, Tile, write_score
 from hotloop.templates.attention.plan import AttentionPlan
 from hotloop.templates.attention.score import LOG2_E
@@ -83,6 +84,7 @@ def lower_main(
     *,
     with_bounds: bool,
     templates: tuple[str, ...] = PORTABLE,
+    takes_slope: bool = False,
 ) -> Expressions:
     """Lower the score, the mask, and with `with_bounds` the loop bounds, of the main kernel.
 
@@ -91,6 +93,8 @@ def lower_main(
         tile: what of the tiling the expressions depend on.
         with_bounds: whether loops have closed-form bounds.
         templates: what the expressions go into; they avoid the names there.
+        takes_slope: whether a bias that is linear in the key may be left to the template, which
+            then gets a `LinearForm`.
     """
     names, common = _names(plan, templates), _Collector()
     form = ScoreForm("qk", literal(plan.spec.scale * LOG2_E))
@@ -98,7 +102,8 @@ def lower_main(
     mask_lines: list[str] = []
     if plan.score is not None:
         scoring = AttentionLowering(plan.score, plan.spec, names, tile)
-        form = write_score(scoring, plan.terms)
+        linear = linear_form(scoring, plan.terms) if takes_slope else None
+        form = linear or write_score(scoring, plan.terms)
         score_lines = common.take(scoring)
     keep = ["(kv_idx < KV_LEN)"] * tile.has_ragged_keys
     scalars: dict[str, str] = {}

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 from hotloop.core.graph import Arg, AttentionSpec, Node
-from hotloop.templates.analysis import FLOAT32_EXACT, ScalarGraph
+from hotloop.templates.analysis import FLOAT32_EXACT, Interval, ScalarGraph
 from hotloop.templates.attention.score import LOG2_E, ScoreSum, Term
 from hotloop.templates.lower import Lowering
 from hotloop.templates.operators import ADD, ATOM, MULTIPLY, kind_of, literal
@@ -60,6 +60,15 @@ class AttentionLowering(Lowering):
     def is_nonnegative(self, arg: Arg) -> bool:
         """Whether `arg` is at least 0 by its interval."""
         return self._graph.interval_of(arg).low >= 0
+
+    def interval(self, name: str) -> Interval:
+        """Return the interval of a node's values."""
+        return self._graph.interval[name]
+
+    @property
+    def scale(self) -> float:
+        """What q k^T is multiplied with before the score_mod."""
+        return self._spec.scale
 
     def _converted(self, node: Node, kind: str) -> Value:
         if kind == "float" and node.op in ("index_q", "index_kv"):
@@ -148,17 +157,18 @@ def write_score(lowering: AttentionLowering, terms: ScoreSum) -> ScoreForm:
             name = plain if plain.text.isidentifier() else lowering.bind(plain, "x")
             return ScoreForm(name.text, literal(scale))
     parts = [
-        *(_log2(_term_value(lowering, t)) for t in terms.score + terms.element),
+        *(log2(_term_value(lowering, t)) for t in terms.score + terms.element),
         *_summed(lowering, [_term_value(lowering, t) for t in terms.row], "row_bias"),
         *_column_bias(lowering, terms),
     ]
     if not any(p.level == Level.ELEMENT for p in parts):
         parts.insert(0, Value("tl.zeros_like(qk)", "float", Level.ELEMENT))
-    bound = lowering.bind(Value(_sum_text(lowering, parts), "float", Level.ELEMENT), "s")
+    bound = lowering.bind(Value(sum_text(lowering, parts), "float", Level.ELEMENT), "s")
     return ScoreForm(bound.text, None)
 
 
-def _log2(value: Value) -> Value:
+def log2(value: Value) -> Value:
+    """Return a value in units of log2."""
     return replace(value, coefficient=value.coefficient * LOG2_E)
 
 
@@ -203,15 +213,16 @@ def _summed(lowering: AttentionLowering, values: list[Value], name: str) -> list
     """Add up values of one level into one named value in units of log2."""
     if not values:
         return []
-    parts = [_log2(v) for v in values]
+    parts = [log2(v) for v in values]
     level = Level.PROGRAM
     for part in parts:
         level |= part.level
-    text = _sum_text(lowering, parts)
+    text = sum_text(lowering, parts)
     return [lowering.bind(Value(text, "float", level, ADD), name)]
 
 
-def _sum_text(lowering: AttentionLowering, parts: list[Value]) -> str:
+def sum_text(lowering: AttentionLowering, parts: list[Value]) -> str:
+    """Return the sum of values as one expression."""
     text = ""
     for part in parts:
         coefficient = 1.0 if abs(part.coefficient - 1.0) < 1e-12 else part.coefficient

@@ -20,7 +20,8 @@ from hotloop.templates.attention.expressions import (
     lower_map,
 )
 from hotloop.templates.attention.folding import folded
-from hotloop.templates.attention.lowering import Tile
+from hotloop.templates.attention.linear_bias import STRIDE, LinearForm
+from hotloop.templates.attention.lowering import ScoreForm, Tile
 from hotloop.templates.attention.notes import notes
 from hotloop.templates.attention.plan import AttentionPlan
 from hotloop.templates.attention.structure import loop_values
@@ -39,7 +40,7 @@ KERNEL = "hopper/kernel.py.jinja"
 
 TEMPLATES = (
     KERNEL,
-    *(f"hopper/{part}.py.jinja" for part in ("work", "producer", "weights", "consumer")),
+    *(f"hopper/{part}.py.jinja" for part in ("work", "producer", "weights", "linear", "consumer")),
     "attention/tile_map.py.jinja",
 )
 """All that a file is made of."""
@@ -57,7 +58,9 @@ def render_hopper(plan: AttentionPlan, point: Point) -> Candidate:
     )
     tiles = str(point.get("tiles", "closed"))
     has_map = tiles != "closed"
-    main = lower_main(plan, tile, with_bounds=not has_map, templates=TEMPLATES)
+    main = lower_main(
+        plan, tile, with_bounds=not has_map, templates=TEMPLATES, takes_slope=plan.is_softmax
+    )
     tile_map = for_map(lower_map(plan, tile, templates=TEMPLATES)) if has_map else None
     walk = find_walk(plan, tile, main, tiles, schedule)
     tanh = str(point.get("tanh", "exact"))
@@ -66,7 +69,7 @@ def render_hopper(plan: AttentionPlan, point: Point) -> Candidate:
     values: dict[str, Any] = {
         **loop_values(plan, tile, map_point, main, tile_map),
         "title": TITLE,
-        "notes": notes(plan, map_point, None),
+        "notes": notes(plan, map_point, None, is_linear=isinstance(main.form, LinearForm)),
         "spec": spec,
         "schedule": schedule,
         "map": tile_map,
@@ -76,6 +79,7 @@ def render_hopper(plan: AttentionPlan, point: Point) -> Candidate:
         **_order(plan, has_map=has_map),
         **_walk_values(walk, schedule),
         **_score_values(plan, main, walk),
+        **_slope_values(main.form, schedule),
         **_function_values(main, tile_map, tanh),
     }
     values |= _scope_values(values, main, walk)
@@ -131,6 +135,21 @@ def _score_values(plan: AttentionPlan, main: Expressions, walk: Walk) -> dict[st
     }
 
 
+def _slope_values(form: ScoreForm, schedule: HopperSchedule) -> dict[str, Any]:
+    """Return what the template makes of a bias that is linear in the key."""
+    if not isinstance(form, LinearForm):
+        return {"linear": None, "bias_args": ""}
+    slope = "SLOPE" if form.is_number else form.slope
+    return {
+        "linear": form,
+        "group": form.group(schedule.block_n),
+        "stride": STRIDE,
+        "needs_place": True,
+        "slope": slope,
+        "bias_args": f"base, {slope}, ",
+    }
+
+
 def _read_ahead(main: Expressions) -> list[str]:
     """Return the statements that read captured tensors by key, and what those need.
 
@@ -157,7 +176,8 @@ def _function_values(
 def _scope_values(values: dict[str, Any], main: Expressions, walk: Walk) -> dict[str, Any]:
     """Return which outer names the parts of the kernel use, and so must be handed."""
     pointers: list[str] = values["pointers"]
-    inner = set(identifiers([*main.score_lines, *main.mask_lines, main.keep]))
+    bias = [f"q_first * {values['slope']}"] if values["linear"] else []
+    inner = set(identifiers([*main.score_lines, *main.mask_lines, main.keep, *bias]))
     own = ["batch", "head", "q_first", "q_idx", *assigned(main.outer_lines), *pointers]
     shared = [name for name in own if name in inner]
     read_args = [name for name in own if name in identifiers(values["read_lines"])]
