@@ -52,6 +52,7 @@ def meanings(
     if certain:
         return [certain, place] if place else [certain]
     found = [
+        _small(evidence),
         _nonfinite(evidence, case),
         _constant_ratio(evidence) or _zeros(evidence) or _constant_difference(evidence),
         place,
@@ -61,6 +62,16 @@ def meanings(
         causes = (_tf32(evidence, case) or _precision(evidence, case), _unrelated(case))
         told = [text for text in causes if text]
     return told[:MAX_TOLD]
+
+
+def _small(evidence: NumericEvidence) -> str | None:
+    if evidence.small is None:
+        return None
+    return (
+        "Values of very different size meet there and the small ones are lost: by one scale, or "
+        "one power of two in float16 or in split parts, for a tile, a batch or a whole tensor, "
+        "where each row or sample needs its own (or products in full float32)."
+    )
 
 
 def _nonfinite(evidence: NumericEvidence, case: CaseResult | None) -> str | None:

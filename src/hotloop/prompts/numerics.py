@@ -58,6 +58,16 @@ class Law:
 
 
 @dataclass(frozen=True, slots=True)
+class Small:
+    """Wrong elements that are small beside the others."""
+
+    size: float
+    """Beside the output's root mean square."""
+    error: float
+    """Beside their own size."""
+
+
+@dataclass(frozen=True, slots=True)
 class NumericEvidence:
     """What a verdict tells about one wrong output."""
 
@@ -75,6 +85,7 @@ class NumericEvidence:
     """Of got / expected over the wrong elements."""
     difference: Law | None
     """Of got - expected."""
+    small: Small | None
     evenness: float | None
     """Median error over its root mean square: near 0 where few elements carry the error."""
     diagonal: str | None
@@ -113,6 +124,7 @@ def read_evidence(details: Mapping[str, Any]) -> NumericEvidence:
         nonfinite_region=_region(details, "nonfinite_", len(shape)),
         ratio=_law(details.get("ratio")),
         difference=_law(details.get("difference")),
+        small=_small(details.get("small")),
         evenness=_real(details.get("evenness")),
         diagonal=str(details["diagonal"]) if "diagonal" in details else None,
         origin=details.get("origin"),
@@ -146,7 +158,7 @@ def describe(evidence: NumericEvidence, case: CaseResult | None, axis: Axis) -> 
         place = places.describe_place(wrong.box, wrong.patterns, evidence.shape, axis)
         lines += [f"They lie at {place}."] if place else []
         lines += [told] if (told := places.describe_diagonal(evidence.diagonal)) else []
-    lines += _relations(case)
+    lines += _lost(evidence.small) if evidence.small is not None else _relations(case)
     return [*lines, evidence.smaller] if evidence.smaller else lines
 
 
@@ -165,6 +177,13 @@ def _what(evidence: NumericEvidence) -> str:
     if evidence.nan == evidence.nonfinite:
         return "NaN"
     return f"NaN or Inf ({evidence.nan} NaN)" if evidence.nan else "Inf"
+
+
+def _lost(small: Small) -> list[str]:
+    return [
+        f"They are small ones, {small.size:.2g} times the output's size, and off by "
+        f"{small.error:.2g} times their own; eager PyTorch keeps them."
+    ]
 
 
 def _relations(case: CaseResult | None) -> list[str]:
@@ -226,6 +245,13 @@ def _law(data: object) -> Law | None:
     if median is None or spread is None:
         return None
     return Law(median, spread, _real(data.get("share")))
+
+
+def _small(data: object) -> Small | None:
+    if not isinstance(data, Mapping):
+        return None
+    size, error = _real(data.get("size")), _real(data.get("error"))
+    return None if size is None or error is None else Small(size, error)
 
 
 def _list(data: object) -> Sequence[Any]:

@@ -53,7 +53,7 @@ def diagnose(wrong: Wrong) -> dict[str, Any]:
 
     `output`, `shape`, `total`, `mismatches`, `box`, `patterns`, `density`, `nonfinite` with
     `nonfinite_box` and `nonfinite_patterns`, `samples`, `times_eager`, and where they say something
-    `ratio`, `difference`, `evenness`, `origin`, `mistake`, `diagonal`, `masked_rows`.
+    `ratio`, `difference`, `small`, `evenness`, `origin`, `mistake`, `diagonal`, `masked_rows`.
     """
     case = wrong.case
     details: dict[str, Any] = {

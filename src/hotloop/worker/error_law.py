@@ -16,22 +16,28 @@ from hotloop.worker.wrong_region import MAX_PICKED, Compared
 MIN_ELEMENTS = 16
 NEAR_ZERO_FRAC = 0.5
 """Elements under half of the golden's RMS say little about a ratio."""
+SMALL_FRAC = 1e-3
+"""Wrong elements of a size under this share of the golden's RMS are small ones among large ones:
+what is lost there does not show in the error of the whole."""
 MAX_LIMIT_FRAC = 0.1
 """A law is believed only where the bounds are under a tenth of what it corrects."""
 
 
 def describe_law(compared: Compared, wrong: Tensor) -> dict[str, Any]:
-    """Return `ratio` and `difference` {median, spread, share} and `evenness`, where they apply.
+    """Return `ratio`, `difference` {median, spread, share}, `small` {size, error} and `evenness`.
+
+    Those that apply; `size` is that of the wrong elements beside the golden's RMS, `error` their
+    RMS error beside their own size.
 
     Args:
         compared: the output and its golden.
         wrong: flat positions of wrong elements, a random part or all.
     """
     details: dict[str, Any] = {}
-    if wrong.numel() < MIN_ELEMENTS:
-        wrong = _everywhere(compared)
-    got, golden, limits = _values(compared, wrong)
+    is_of_wrong = wrong.numel() >= MIN_ELEMENTS
+    got, golden, limits = _values(compared, wrong if is_of_wrong else _everywhere(compared))
     if got.numel() >= MIN_ELEMENTS:
+        details["small"] = _small(got, golden, compared.bound.golden_rms) if is_of_wrong else None
         details["ratio"] = _ratio(got, golden, limits, compared.bound.golden_rms)
         details["difference"] = _difference(got, golden, limits)
     details["evenness"] = _evenness(compared)
@@ -51,6 +57,14 @@ def _everywhere(compared: Compared) -> Tensor:
         return torch.arange(count, device=compared.got.device)
     gen = torch.Generator(device=compared.got.device).manual_seed(2)
     return torch.randint(count, (MAX_PICKED,), generator=gen, device=compared.got.device)
+
+
+def _small(got: Tensor, golden: Tensor, rms: float) -> dict[str, float] | None:
+    size = float(golden.square().mean().sqrt().item())
+    if not 0 < size <= SMALL_FRAC * rms:
+        return None
+    error = float((got - golden).square().mean().sqrt().item())
+    return {"size": size / rms, "error": error / size}
 
 
 def _ratio(got: Tensor, golden: Tensor, limits: Tensor, rms: float) -> dict[str, float] | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ def describe_mismatch(wrong: Wrong) -> Evidence:
     count = int(details.get("mismatches", wrong.case.mismatches))
     return Evidence(
         kind="nonfinite" if wrong.case.rule == "nonfinite" else "wrong_values",
-        message=_finite_words(wrong) or _message(wrong.case, wrong.bound, count),
+        message=_finite_words(wrong) or _message(wrong.case, wrong.bound, count, details),
         details=details,
     )
 
@@ -59,13 +60,19 @@ def _finite_words(wrong: Wrong) -> str | None:
     )
 
 
-def _message(case: CaseResult, bound: Bound, count: int) -> str:
+def _message(case: CaseResult, bound: Bound, count: int, details: Mapping[str, Any]) -> str:
     total = math.prod(bound.shape)
     where = f"{case.output} on {case.profile!r} inputs"
     if case.rule == "exact":
         return (
             f"{where}: {count} of {total} elements differ; integer-valued inputs must "
             f"give exact results; worst at {case.worst_index}"
+        )
+    if small := details.get("small"):
+        return (
+            f"{where}: small values are lost beside large ones; {count} of {total} elements, of "
+            f"{small['size']:.2g} times the output's RMS, are off by {small['error']:.2g} times "
+            f"their own; worst at {case.worst_index}"
         )
     ratio = case.rmse / case.eager_rmse if case.rmse and case.eager_rmse else None
     relation = f", {ratio:.3g} times eager's own" if ratio else ""
