@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from small_kernels import DOUBLE, DOUBLE_PROBLEM, candidate
 
 from hotloop.core.problem import Policy, Problem, ProblemKind
 from hotloop.core.verdict import Status, Tier
-from hotloop.errors import ConfigError, DeviceLost, InfraError, ProblemError
+from hotloop.errors import ConfigError, DeviceLost, InfraError, ProblemError, WorkerTimeout
 from hotloop.sandbox.processes import descendants
-from hotloop.verify import LocalVerifier, find_device
+from hotloop.verify import LocalVerifier, find_device, local
 from hotloop.verify.devices import gpu_names
 from hotloop.verify.isolation_choice import choose_tier
 
@@ -163,3 +164,15 @@ def command_of(pid):
 def test_complex_outputs_are_refused_because_no_gate_reads_them(spare, output):
     with pytest.raises(ProblemError, match="complex|not floating point"):
         spare.load(problem(DOUBLE_PROBLEM.replace("return x * 2", f"return {output}")))
+
+
+ENDLESS = DOUBLE_PROBLEM.replace("return x * 2", "import time; time.sleep(100.0); return x * 2")
+
+
+@pytest.mark.slow
+def test_a_reference_that_does_not_end_is_given_up_and_named(monkeypatch):
+    monkeypatch.setattr(local, "LOAD_S", 3.0)
+    with closing(LocalVerifier("cpu")) as verifier:
+        for ask in (verifier.load, verifier.audit):
+            with pytest.raises(WorkerTimeout, match="not loaded within 3 s .* does not end"):
+                ask(problem(ENDLESS))

@@ -52,6 +52,20 @@ def test_one_that_answers_beside_its_work_has_a_deadline_all_the_same(judge: Jud
         judge.request("load", {"seconds": 30.0}, 0.6, silence_s=0.1)
 
 
+@pytest.mark.parametrize("has_log", [True, False])
+def test_a_death_names_the_log_where_there_is_one(tmp_path, has_log):
+    with (tmp_path / "judge.log").open("wb") as file:
+        log = file if has_log else subprocess.DEVNULL
+        started = JudgeProcess([sys.executable, "-c", "import os; os._exit(3)"], {}, log)
+        with pytest.raises(WorkerDied) as caught:
+            started.request("audit", {}, 30.0)
+        started.kill()
+    told = str(caught.value)
+    assert (f"see {tmp_path / 'judge.log'}" in told) is has_log
+    assert ("run the file by itself" in told) is not has_log
+    assert "run folder" not in told
+
+
 def test_who_does_not_ask_waits(judge: JudgeProcess) -> None:
     with pytest.raises(WorkerTimeout):
         judge.request("load", {"seconds": 30.0}, 0.3)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from hotloop.core.python_source import dotted
+from hotloop.core.extension import builds_extension, uses_extension
 from hotloop.verify.static_finding import Finding
 from hotloop.verify.static_scope import Scope
 
@@ -53,20 +53,27 @@ def unused_kernels(
         kernels: names of all its kernels.
         own: those that are in Gluon, where the source is to have one of them; None where any do.
     """
-    extends = any(_is_extension(dotted(n.func)) for n in ast.walk(tree) if isinstance(n, ast.Call))
-    if own is None and extends:
+    if own is None and uses_extension(tree):
         return  # its kernels are in CUDA C++
     wanted, jit = (kernels, "@triton.jit") if own is None else (own, "@gluon.jit")
-    if not wanted:
+    if not wanted and own is None and builds_extension(tree):
+        yield from unused_extension(tree)
+    elif not wanted:
         yield Finding("no_kernel", f"expected at least one `{jit}` kernel, found none")
-        return
     named = {
         node.id if isinstance(node, ast.Name) else node.attr
         for node in outside_kernels(tree, kernels)
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
     }
-    if not wanted & named:
+    if wanted and not wanted & named:
         text = f"no `{jit}` kernel is launched; expected `kernel[grid](...)`"
+        yield Finding("no_kernel", text)
+
+
+def unused_extension(tree: ast.Module) -> Iterator[Finding]:
+    """Refuse a source that is said to be in CUDA C++ and whose forward calls none of it."""
+    if not uses_extension(tree):
+        text = "forward calls nothing of an extension that `load_inline` builds"
         yield Finding("no_kernel", text)
 
 
@@ -94,11 +101,6 @@ def _may_launch(node: ast.AST, kernels: set[str]) -> bool:
     if isinstance(node.func, ast.Subscript):
         return True
     return isinstance(node.func, ast.Attribute) and node.func.attr in _LAUNCHERS
-
-
-def _is_extension(call: str) -> bool:
-    """Whether a call builds CUDA C++ (`tl.load` does not)."""
-    return call == "load" or call.endswith(("load_inline", "cpp_extension.load"))
 
 
 def _jitted(tree: ast.Module, scope: Scope) -> Iterator[tuple[str, str]]:

@@ -13,8 +13,18 @@ BANNED_MODULES = {
         "sysconfig", "importlib", "pkgutil", "cuda", "cupy", "numba", "pynvml", "hotloop",
         "atexit", "bdb", "builtins", "dbm", "faulthandler", "fcntl", "http", "pdb", "pty",
         "requests", "runpy", "shelve", "sqlite3", "ssl", "traceback", "urllib", "zipimport",
+        "_ctypes", "_imp", "_pickle", "_posixsubprocess", "_signal", "_socket", "code", "codeop",
+        "imp", "posix",
     )
 }  # fmt: skip
+
+REACHED = (BANNED_MODULES.keys() - {"code", "cuda"}) | {
+    "os", "sys", "python_multiprocessing", "_C", "libtriton",
+}  # fmt: skip
+"""What may not be reached as an attribute of another module: `torch.os`. `torch.cuda` is torch's
+own."""
+NOT_REACHED = frozenset({"torch.signal", "scipy.signal", "fx.traceback"})
+"""Modules of others that only share a name with a banned one."""
 
 BANNED_ATTRIBUTES = {
     "sys._getframe": "frames are not for kernels",
@@ -22,8 +32,18 @@ BANNED_ATTRIBUTES = {
     "sys.settrace": "frames are not for kernels",
     "sys.setprofile": "frames are not for kernels",
     "sys.modules": "other modules are not for kernels",
-    "os.fork": "no processes", "os.system": "no processes", "os.popen": "no processes",
-    "os.execv": "no processes", "os.execve": "no processes", "os.posix_spawn": "no processes",
+    "sys.meta_path": "other modules are not for kernels",
+    "sys.addaudithook": "frames are not for kernels",
+    "sys._current_exceptions": "frames are not for kernels",
+    **{
+        f"os.{name}": "no processes"
+        for name in (
+            "execl", "execle", "execlp", "execlpe", "execv", "execve", "execvp",
+            "execvpe", "fork", "forkpty", "popen", "posix_spawn", "posix_spawnp",
+            "register_at_fork", "spawnl", "spawnle", "spawnlp", "spawnlpe", "spawnv", "spawnve",
+            "spawnvp", "spawnvpe", "system",
+        )
+    },
     "os.environ": "the environment is the harness's",
     "torch.cuda.Event": "timing is the verifier's",
     "torch.cuda.StreamContext": "a side stream is entered by `with torch.cuda.stream(side):`",
@@ -52,6 +72,9 @@ BANNED_ATTRIBUTES = {
     "torch._subclasses": "outputs are plain tensors",
     "torch.overrides": "outputs are plain tensors",
     "torch.utils._python_dispatch": "outputs are plain tensors",
+    "torch.utils._mode_utils": "torch's internals are not for kernels",
+    "torch._dispatch": "torch's internals are not for kernels",
+    "triton._C": "Triton's internals are not for kernels",
     "torch.hub": "no files",
     "torch.load": "no files",
     "torch.save": "no files",
@@ -133,13 +156,33 @@ BANNED_MEMBERS = {
         "__torch_function__", "__torch_dispatch__", "_make_subclass", "_make_wrapper_subclass",
         "as_subclass",
     )
-}  # fmt: skip
+} | {
+    name: "torch's internals are not for kernels"
+    for name in (
+        "DisableTorchFunction", "DisableTorchFunctionSubclass", "ExcludeDispatchKeyGuard",
+        "_AutoDispatchBelowADInplaceOrView", "_AutoDispatchBelowAutograd", "_DisableFuncTorch",
+        "_DisablePythonDispatcher", "_DisableTorchDispatch", "_EnablePreDispatch",
+        "_EnablePythonDispatcher", "_ExcludeDispatchKeyGuard", "_ForceDispatchKeyGuard",
+        "_IncludeDispatchKeyGuard", "_PreserveDispatchKeyGuard", "_RestorePythonTLSSnapshot",
+        "_SetExcludeDispatchKeyGuard", "_dispatch_tls_set_dispatch_key_excluded",
+        "_dispatch_tls_set_dispatch_key_included", "_disable_current_modes", "_get_dispatch_mode",
+        "_get_dispatch_stack_at", "_len_torch_dispatch_stack", "_len_torch_function_stack",
+        "_pop_torch_dispatch_stack", "_pop_torch_function_stack", "_push_on_torch_dispatch_stack",
+        "_push_on_torch_function_stack", "_set_dispatch_mode", "_unset_dispatch_mode",
+        "unset_fake_temporarily",
+    )
+} | {
+    name: "other modules are not for kernels"
+    for name in ("__getattribute__", "__loader__", "__self__", "__spec__", "libtriton")
+} | {"findCaller": "frames are not for kernels"}  # fmt: skip
 """Attributes of whatever object."""
 
 SETTINGS = ("torch.backends",)
 """Modules whose attributes are settings that an honest file may write."""
 
 BANNED_CALLS = frozenset({"eval", "exec", "compile", "__import__", "globals", "open"})
+BANNED_BARE = frozenset({"__builtins__", "__loader__", "__spec__"})
+"""Names that every module has, and that lead to others."""
 
 LIBRARY_CALLS = frozenset({
     "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "tensordot", "linear", "bilinear",
@@ -147,4 +190,16 @@ LIBRARY_CALLS = frozenset({
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
     "softmax", "log_softmax", "layer_norm", "scaled_dot_product_attention", "flex_attention",
     "multi_head_attention_forward",
+    "cdist", "_cdist_forward", "_euclidean_dist", "_int_mm", "_scaled_mm", "_grouped_mm",
+    "_scaled_grouped_mm", "_addmm_activation", "_trilinear", "linalg_multi_dot", "mkldnn_linear",
+    "_linear_pointwise", "_convolution", "convolution", "_convolution_pointwise",
+    "mkldnn_convolution", "cudnn_convolution", "cudnn_convolution_add_relu",
+    "cudnn_convolution_relu", "cudnn_convolution_transpose", "thnn_conv2d",
+    "_softmax", "_log_softmax", "_safe_softmax", "_masked_softmax", "native_layer_norm",
+    "native_group_norm", "native_batch_norm", "_native_batch_norm_legit", "_fused_rms_norm",
+    "_cudnn_attention_forward", "_efficient_attention_forward", "_flash_attention_forward",
+    "_scaled_dot_product_attention_math", "_scaled_dot_product_cudnn_attention",
+    "_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_fused_attention_overrideable",
 })  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from hotloop.core.language import GLUON, TRITON
+from hotloop.core.language import CUDA, GLUON, TRITON
 from hotloop.core.problem import Policy
 from hotloop.core.python_source import Unparsable, dotted, parse_python
 from hotloop.verify.static_cuda import check_cuda, check_identifiers, is_cpp
@@ -15,16 +15,11 @@ from hotloop.verify.static_launches import (
     guarded_launches,
     kernel_functions,
     outside_kernels,
+    unused_extension,
     unused_kernels,
 )
-from hotloop.verify.static_names import (
-    BANNED_ATTRIBUTES,
-    BANNED_CALLS,
-    BANNED_MEMBERS,
-    BANNED_MODULES,
-    LIBRARY_CALLS,
-    SETTINGS,
-)
+from hotloop.verify.static_names import BANNED_MEMBERS, BANNED_MODULES, LIBRARY_CALLS, SETTINGS
+from hotloop.verify.static_reach import bare_names, hidden_names, reached, reason_against
 from hotloop.verify.static_scope import Scope, text_of
 from hotloop.verify.static_streams import unjoined_streams
 
@@ -46,7 +41,8 @@ def check_python(text: str, policy: Policy, language: str = TRITON.name) -> Iter
     Args:
         text: the source.
         policy: the problem's.
-        language: that the candidate says it is in: a `gluon` one has a Gluon kernel.
+        language: that the candidate says it is in: a `gluon` one has a Gluon kernel, a `cuda` one
+            an extension that its forward uses.
     """
     try:
         tree = parse_python(text)
@@ -60,17 +56,21 @@ def check_python(text: str, policy: Policy, language: str = TRITON.name) -> Iter
     kernels = kernel_functions(tree, scope)
     for node in ast.walk(tree):
         yield from _imports(node)
-        yield from _names(node, scope)
+        yield from reached(node, scope)
         yield from _patches(node, scope)
         yield from _texts(node)
         yield from _subclasses(node, scope)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield from guarded_launches(node, kernels, scope)
+    yield from bare_names(tree)
+    yield from hidden_names(tree, scope)
     yield from unjoined_streams(tree, scope)
     yield from _model(tree, scope)
     yield from unused_kernels(tree, kernels)
     if language == GLUON.name:
         yield from unused_kernels(tree, kernels, own=gluon_functions(tree, scope))
+    if language == CUDA.name:
+        yield from unused_extension(tree)
     if policy.library_calls == "none":
         yield from _library_calls(tree, kernels, scope)
 
@@ -93,32 +93,11 @@ def _imports(node: ast.AST) -> Iterator[Finding]:
         names = [node.module or "."] if node.level == 0 else ["."]
         names += [f"{node.module}.{alias.name}" for alias in node.names]
     for name in names:
-        reason = BANNED_MODULES.get(name.split(".")[0]) or _reason_against(name)
+        first, last = name.split(".")[0], name.rpartition(".")[2]
+        reason = BANNED_MODULES.get(first) or reason_against(name) or BANNED_MEMBERS.get(last)
         if reason:
             line = getattr(node, "lineno", None)
             yield Finding("banned_import", f"`import {name}` is not allowed: {reason}", line)
-
-
-def _reason_against(name: str) -> str | None:
-    """Return why a name, or the module that it lies in, is banned."""
-    parts = name.split(".")
-    prefixes = (".".join(parts[:n]) for n in range(1, len(parts) + 1))
-    return next((BANNED_ATTRIBUTES[p] for p in prefixes if p in BANNED_ATTRIBUTES), None)
-
-
-def _names(node: ast.AST, scope: Scope) -> Iterator[Finding]:
-    if isinstance(node, ast.Attribute):
-        reason = BANNED_MEMBERS.get(node.attr)
-        if reason:
-            yield Finding("banned_name", f"`.{node.attr}` is not allowed: {reason}", node.lineno)
-    if isinstance(node, ast.Call) and dotted(node.func) in BANNED_CALLS:
-        text = f"`{dotted(node.func)}()` is not allowed in a kernel file"
-        yield Finding("banned_name", text, node.lineno)
-    if isinstance(node, (ast.Attribute, ast.Call)):
-        name = scope.resolve(node)
-        reason = _reason_against(name) or BANNED_MEMBERS.get(name.rpartition(".")[2])
-        if reason and name:
-            yield Finding("banned_name", f"`{name}` is not allowed: {reason}", node.lineno)
 
 
 def _patches(node: ast.AST, scope: Scope) -> Iterator[Finding]:
@@ -127,10 +106,10 @@ def _patches(node: ast.AST, scope: Scope) -> Iterator[Finding]:
         targets = list(node.targets)
     elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.For)):
         targets = [node.target]
-    elif isinstance(node, ast.Call) and dotted(node.func) in _PATCHERS and node.args:
+    elif isinstance(node, ast.Call) and scope.resolve(node.func) in _PATCHERS and node.args:
         targets = [ast.Attribute(node.args[0], "?", ast.Store())]
     for target in targets:
-        owner = _owner(target)
+        owner = _owner(target, scope)
         if owner is None or not scope.is_imported(owner):
             continue
         name = scope.resolve(owner)
@@ -139,18 +118,11 @@ def _patches(node: ast.AST, scope: Scope) -> Iterator[Finding]:
             yield Finding("patching", text, getattr(node, "lineno", None))
 
 
-def _owner(target: ast.expr) -> ast.expr | None:
+def _owner(target: ast.expr, scope: Scope) -> ast.expr | None:
     """Return the object whose attribute a target sets, also through `vars` and `__dict__`."""
     if isinstance(target, ast.Attribute):
         return target.value
-    if not isinstance(target, ast.Subscript):
-        return None
-    table = target.value
-    if isinstance(table, ast.Call) and dotted(table.func) == "vars" and table.args:
-        return table.args[0]
-    if isinstance(table, ast.Attribute) and table.attr == "__dict__":
-        return table.value
-    return None
+    return scope.listed(target.value) if isinstance(target, ast.Subscript) else None
 
 
 def _texts(node: ast.AST) -> Iterator[Finding]:

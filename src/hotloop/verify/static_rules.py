@@ -8,7 +8,7 @@ parse is left to the compiler, whose message is better.
 Covered: reaching outside the process, patching or scanning the harness, hidden streams and threads,
 fall-backs around the kernel, inheriting the reference, subclasses of tensors, managed memory,
 multicast and device settings (these are never executed), library calls where the policy has none,
-modules without a kernel. Not covered: what `vars` and computed names hide; what a candidate does is
+modules without a kernel. Not covered: what parameters and containers hide; what a candidate does is
 looked at when it runs (`worker/conduct.py`).
 """
 

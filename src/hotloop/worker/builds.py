@@ -6,6 +6,7 @@ compiler cache, until the candidate is verified and discarded.
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,8 @@ from hotloop.core.language import GLUON, LANGUAGES
 from hotloop.core.record import to_json
 from hotloop.core.verdict import Evidence, KernelResources, Stage, Status
 from hotloop.errors import InfraError
-from hotloop.worker import claims
+from hotloop.sandbox import OutputCollector
+from hotloop.worker import claims, told
 from hotloop.worker.arguments import encode_args
 from hotloop.worker.assembler_advice import MAX_ADVICE, MAX_CHARS
 from hotloop.worker.children import ChildDied, ChildTimeout
@@ -30,6 +32,8 @@ from hotloop.worker.workroom import Workroom
 
 BUILD_S = 90.0
 """Triton needs 1 to 10 s, `load_inline` with torch headers about a minute."""
+_FAULTS = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+"""How native code ends that goes wrong."""
 _NOT_TO_BLAME = {
     "data_dependent": "reads values",
     "in_library": "was not followed to its end without one",
@@ -59,8 +63,8 @@ class Build:
         why = self.unfollowed
         if language != GLUON.name or why is None:
             return needs_gpu(f"{name} needs a GPU; verify it on one")
-        trace = str(why.get("traceback", ""))[-6000:]
-        said = f"{why.get('type')}: {why.get('message')}"[:1000]
+        trace = told.words(str(why.get("traceback", ""))[-6000:])
+        said = f"{told.name(why.get('type'))}: {told.words(why.get('message'))}"[:1000]
         reason = _NOT_TO_BLAME.get(str(why.get("kind")))
         if reason is not None:
             text = f"{name} needs a GPU, and forward {reason} ({said}), so that not all of its "
@@ -152,7 +156,7 @@ class Builds:
                 Status.TIMEOUT, Stage.COMPILE, Evidence(kind="timeout_host", message=text)
             ) from None
         except ChildDied as exc:
-            raise _compiler_crash(exc, child.output.text()) from None
+            raise _lane_end(exc, child.output, candidate.entry) from None
         finally:
             child.close()
         if "infra" in answer:
@@ -167,7 +171,7 @@ def _kernels(answer: Mapping[str, Any]) -> tuple[KernelResources, ...]:
     try:
         return tuple(_resources(k) for k in claims.objects(answer, "kernels"))
     except claims.MalformedAnswer as exc:
-        evidence = Evidence(kind="protocol", message=f"the compiler's process answered: {exc}")
+        evidence = Evidence(kind="protocol", message=f"the compile lane answered: {exc}")
         raise Failed(Status.COMPILE_ERROR, Stage.COMPILE, evidence) from None
 
 
@@ -178,15 +182,27 @@ def _machine_fault(answer: Mapping[str, Any]) -> InfraError:
     return (named if known else InfraError)(str(answer.get("message", ""))[:1000])
 
 
-def _compiler_crash(exc: ChildDied, log: str) -> Failed:
-    how = exc.exit.describe() if exc.exit else "ended"
-    said = last_words(log)
-    message = f"the compiler's process {how}" + (f" after it said:\n{said}" if said else "")
-    return Failed(
-        Status.COMPILE_ERROR,
-        Stage.COMPILE,
-        Evidence(kind="compiler_crash", message=message, details={"log": log[-4000:]}),
-    )
+def _lane_end(exc: ChildDied, output: OutputCollector, entry: str) -> Failed:
+    """Tell how a lane ended: by its compiler, or by what a Python file's own code did in it.
+
+    A compiler that gives up says so or faults. What exits, is killed or floods the log without a
+    word of it need not be the compiler.
+    """
+    log, end = output.text(), exc.exit
+    said, how = last_words(log), end.describe() if end else "ended"
+    details = {"log": log[-4000:]}
+    if said or entry.endswith(".cu") or (end is not None and end.signal in _FAULTS):
+        message = f"the compiler's process {how}" + (f" after it said:\n{said}" if said else "")
+        evidence = Evidence(kind="compiler_crash", message=message, details=details)
+        return Failed(Status.COMPILE_ERROR, Stage.COMPILE, evidence)
+    what = "while forward was followed to compile its kernels"
+    kind, text = "crash", f"the process {how} {what}"
+    if output.over_limit:
+        kind, text = "output_limit", f"more output than is allowed {what}"
+    elif end is not None and end.signal == signal.SIGSYS:
+        kind = "policy_violation"
+    evidence = Evidence(kind=kind, message=text, details=details)
+    return Failed(Status.RUNTIME_ERROR, Stage.COMPILE, evidence)
 
 
 def _resources(data: Mapping[str, Any]) -> KernelResources:
@@ -195,7 +211,7 @@ def _resources(data: Mapping[str, Any]) -> KernelResources:
         return None if value is None else int(value)
 
     return KernelResources(
-        name=str(data.get("name", "kernel"))[:200],
+        name=told.name(data.get("name", "kernel"), 200),
         registers=number("registers"),
         spill_bytes=number("spill_bytes"),
         shared_bytes=number("shared_bytes"),

@@ -125,10 +125,13 @@ FAULTS: dict[str, Attack] = {
 }  # fmt: skip
 
 HIDDEN = """
-CUDA = vars(torch.cuda)
+def held(module, name):
+    return getattr(module, name)
+
+CUDA = held(torch.cuda, "__dict__")
 Stream, on_stream = CUDA["Str" + "eam"], CUDA["str" + "eam"]
 Graph, captured = CUDA["CUDAGr" + "aph"], CUDA["gr" + "aph"]
-Thread = vars(vars(sys)["mod" + "ules"]["thr" + "eading"])["Thr" + "ead"]
+Thread = held(sys, "modules")["thr" + "eading"].Thread
 KEPT = {}
 
 def busy(ms):
