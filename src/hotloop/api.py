@@ -20,6 +20,7 @@ from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine import Parts, RunResult, StopFlag, run_search
 from hotloop.errors import ConfigError
 from hotloop.kernel_file import read_candidate
+from hotloop.llm.spec import ModelOptions, SpecKind, open_model
 from hotloop.plan import BEST_FOLDER, BUILTIN, SearchPlan, find_problem, plan_search
 from hotloop.report.best import BestResult, retire_best, write_best
 from hotloop.search_options import ProblemOptions, SearchOptions
@@ -59,6 +60,9 @@ def run_plan(
         HotloopError: see `optimize`.
     """
     stop = stop or StopFlag()
+    if plan.model.kind is SpecKind.DIRECTORY and not plan.start_only:
+        # A folder that cannot be made is told of before a run's folder is.
+        open_model(plan.model, ModelOptions(environ={})).close()
     with SqliteStore(plan.folder) as store:
         store.begin(plan.spec, plan.problem)
         if store.warning is not None:
@@ -69,7 +73,7 @@ def run_plan(
         if turns is not None:
             verifier = in_turns(verifier, turns, stop)
         try:
-            with open_generator(plan, store) as generator:
+            with open_generator(plan, store, listen) as generator:
                 parts = Parts(
                     generator=generator,
                     strategy=strategy_factory(plan),
@@ -177,8 +181,7 @@ def verify(
     """
     _require_known(options, ProblemOptions)
     where = find_device(device)
-    wanted = _tier(tier, where)
-    _require_final(wanted, short)
+    wanted = wanted_tier(tier, where, short=short)
     found = find_problem(
         _captured(problem, inputs, init, {**options, "device": where}), where, options
     )
@@ -217,11 +220,6 @@ def _goes_on_cold(silent: JudgeSilent) -> Event:
     return Event(kind="warning", payload={"message": message})
 
 
-def _require_final(tier: Tier, short: bool) -> None:
-    if short and tier is not Tier.FINAL:
-        raise ConfigError("--short: there is no short fast tier; use --tier final, on a GPU")
-
-
 def _require_known(options: Mapping[str, object], kind: type) -> None:
     known = {name for base in kind.__mro__ for name in getattr(base, "__annotations__", ())}
     known |= set(getattr(kind, "__optional_keys__", ()))
@@ -258,14 +256,20 @@ def load_run(folder: str | Path) -> RunReader:
     return RunReader(Path(folder))
 
 
-def _tier(tier: str | None, device: str) -> Tier:
-    if tier is None:
-        return Tier.FINAL if device == "cuda" else Tier.FAST
-    if tier not in (Tier.FAST.value, Tier.FINAL.value):
+def wanted_tier(tier: str | None, device: str, *, short: bool) -> Tier:
+    """Return the tier that `verify` judges at on a device.
+
+    Raises:
+        ConfigError: there is no such tier, or none of that kind on the device.
+    """
+    if tier not in (None, Tier.FAST.value, Tier.FINAL.value):
         raise ConfigError(f"--tier: expected fast or final, got {tier!r}")
     if tier == Tier.FINAL.value and device == "cpu":
         raise ConfigError("--tier final: it times kernels and needs a GPU; use fast on cpu")
-    return Tier(tier)
+    found = Tier(tier or (Tier.FINAL if device == "cuda" else Tier.FAST))
+    if short and found is not Tier.FINAL:
+        raise ConfigError("--short: there is no short fast tier; use --tier final, on a GPU")
+    return found
 
 
 def _best(plan: SearchPlan, store: SqliteStore, result: RunResult) -> BestResult:

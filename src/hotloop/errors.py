@@ -147,12 +147,16 @@ class Pending(HotloopError):
 
     exit_code = 4
 
-    def __init__(self, message: str, *, waiting: tuple[str, ...] = (), notice: str = "") -> None:
+    def __init__(
+        self, message: str, *, waiting: tuple[str, ...] = (), notice: str = "", fault: str = ""
+    ) -> None:
         super().__init__(message)
         self.waiting = waiting
         """The files to be answered."""
         self.notice = notice
         """What the user must know besides; empty where there is nothing."""
+        self.fault = fault
+        """What is wrong with the answer that is there, told each time; empty: none is there."""
 
 
 class TurnGivenUp(HotloopError):

@@ -23,8 +23,8 @@ from hotloop.kernel_file import read_candidate
 from hotloop.llm.spec import ModelSpec, SpecKind, parse_spec
 from hotloop.plan_checks import (
     MODEL_STRATEGY,
-    check_examples,
     check_model,
+    check_model_options,
     check_strategy,
     find_language,
     only_candidate,
@@ -152,7 +152,7 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
         check_model(model, found)
     kernel = read_candidate(Path(start)) if isinstance(start, str | Path) else start
     language = find_language(options.get("language"), model, kernel, found)
-    examples = check_examples(options.get("examples"), model)
+    examples = check_model_options(options, model)
     config = _settings(found, device, options, model=model, start=kernel, language=language)
     identity = _identity(config, kernel, examples)
     if options.get("out") is None:

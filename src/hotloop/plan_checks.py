@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from hotloop import registry
@@ -18,20 +17,30 @@ from hotloop.search_options import SearchOptions
 
 MODEL_STRATEGY = "hybrid"
 """What a model's search follows by default."""
+OF_A_MODEL = ("sees", "max_calls", "max_tokens", "max_usd")
+"""Options that mean nothing where no model is asked."""
 
 
-def check_examples(folders: Sequence[str | Path] | None, model: ModelSpec) -> list[str]:
+def check_model_options(options: SearchOptions, model: ModelSpec) -> list[str]:
     """Return the folders to take examples from, as absolute paths.
 
     Raises:
-        ConfigError: one does not exist, or nobody is prompted.
+        ConfigError: one does not exist, or an option is of a model where nobody is asked.
     """
-    if folders and model.kind is SpecKind.BUILTIN:
-        raise ConfigError("--examples: the built-in generator reads none; name a --model")
-    for folder in folders or ():
+    folders = options.get("examples") or ()
+    if model.kind is SpecKind.BUILTIN:
+        if folders:
+            raise ConfigError("--examples: the built-in generator reads none; name a --model")
+        for name in OF_A_MODEL:
+            if options.get(name) is not None:
+                raise ConfigError(
+                    f"--{name.replace('_', '-')}: the built-in generator asks no model; name a "
+                    "--model, or drop it"
+                )
+    for folder in folders:
         if not Path(folder).is_dir():
             raise ConfigError(f"--examples: expected a folder of runs or a suite, {folder} is none")
-    return [str(Path(folder).resolve()) for folder in folders or ()]
+    return [str(Path(folder).resolve()) for folder in folders]
 
 
 def only_candidate(options: SearchOptions) -> int:
@@ -93,9 +102,17 @@ def check_model(model: ModelSpec, problem: Problem) -> None:
     """Look for a model's key or recording before a folder is made for the run.
 
     Raises:
-        ConfigError: a key is missing (names the variable), or a recording is of another problem.
+        ConfigError: a key is missing (names the variable), a file lies where a folder is wanted, or
+            a recording is of another problem.
     """
     if model.kind is SpecKind.ENDPOINT:
         find_key(find_preset(model.preset), os.environ)
+    if model.kind is SpecKind.DIRECTORY and model.path is not None:
+        there = next(p for p in (model.path, *model.path.parents) if p.exists())
+        if not there.is_dir():
+            raise ConfigError(
+                f"--model dir:{model.path}: expected a folder for prompts and replies, {there} is "
+                "a file; name another"
+            )
     if model.kind is SpecKind.REPLAY and model.path is not None:
         ReplayModel(model.path).check_problem(problem.id)

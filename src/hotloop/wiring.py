@@ -15,6 +15,7 @@ from hotloop import registry
 from hotloop.core.attempt import FREE_ACTIONS, Attempt, RunSpec
 from hotloop.core.audit import Audit
 from hotloop.core.candidate import Candidate
+from hotloop.core.event import Event, Listener
 from hotloop.core.model import Model
 from hotloop.core.problem import Problem, ProblemInfo
 from hotloop.core.protocols import Generator, Store, Strategy, Verifier
@@ -101,8 +102,15 @@ def has_calls_left(spec: RunSpec, attempts: Iterable[Attempt]) -> bool:
 
 
 @contextmanager
-def open_generator(plan: SearchPlan, store: Store) -> Iterator[Generator]:
+def open_generator(
+    plan: SearchPlan, store: Store, listen: Listener = lambda event: None
+) -> Iterator[Generator]:
     """Yield who writes the kernels; its calls and connections end with the block.
+
+    Args:
+        plan: what the search does.
+        store: where its calls are kept.
+        listen: called with a warning where a recording was not played as it was made.
 
     Raises:
         ConfigError: a key is missing, or a folder or recording cannot be used.
@@ -133,9 +141,12 @@ def open_generator(plan: SearchPlan, store: Store) -> Iterator[Generator]:
         )
     finally:
         model.close()
-        told = source.summary() if isinstance(source, ReplayModel) else None
-        if told is not None:
-            store.note("warning", {"message": told})
+        if isinstance(source, ReplayModel):
+            settled = {call.key for call in notes.recorded()}
+            for told in (source.summary(), source.unplayed(plan.problem.id, settled)):
+                if told is not None:
+                    store.note("warning", {"message": told})
+                    listen(Event(kind="warning", payload={"message": told}))
 
 
 def strategy_factory(plan: SearchPlan) -> Callable[[Space, int], Strategy]:

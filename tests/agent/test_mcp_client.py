@@ -104,6 +104,12 @@ def test_bad_input_is_one_line_and_the_server_lives(workspace):
                 ("verify_kernel", {"problem": "row_sum.py"}, "expected source or file"),
                 (
                     "verify_kernel",
+                    {"problem": "row_sum.py", "kernel_file": "kernel.py"},
+                    "verify_kernel has no argument 'kernel_file'; it takes: problem, source, file",
+                ),
+                ("list_runs", {"all": True}, "list_runs has no argument 'all'; it takes: none"),
+                (
+                    "verify_kernel",
                     {"problem": "row_sum.py", "file": "kernel.py", "tier": "final"},
                     "needs a GPU",
                 ),

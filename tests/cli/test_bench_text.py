@@ -99,3 +99,14 @@ def test_the_record_says_what_was_measured_and_of_what_tier(plan):
 )
 def test_the_exit_code_says_what_is_left(rows, code):
     assert exit_code(rows) == code
+
+
+def test_what_is_to_be_answered_is_named_with_its_problem(plan):
+    files = tuple(f"answers/{n}.prompt.md" for n in range(7))
+    many = replace(FAST_ONLY, result=result(waiting=files))
+    lines = bench_text.closing(plan, [DONE, many]).splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("7 file(s) to be answered"))
+    assert lines[at].endswith("then the same command:")
+    assert lines[at + 1 : at + 6] == [f"  {f} (kernelbench/1/2)" for f in files[:5]]
+    assert lines[at + 6] == "  ... and 2 more"
+    assert "to be answered" not in bench_text.closing(plan, [DONE])

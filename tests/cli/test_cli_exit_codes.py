@@ -1,5 +1,6 @@
 """Every kind of bad input: its exit code, one line on stderr, nothing on stdout."""
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from hotloop.cli import main as main_module
 from hotloop.cli.main import main
+from hotloop.cli.output import writing
+from hotloop.errors import HotloopError
 
 ATTENTION = """\
 B, H, S, D = 1, 2, 32, 16
@@ -64,6 +68,9 @@ def refuse(capsys, code, *args):
         (("good.py", "--device", "cpu", "--model", "dir:a", "--sees", "all"), "performance"),
         (("good.py", "--device", "cpu", "--model", "dir:a", "--examples", "gone"), "gone"),
         (("good.py", "--device", "cpu", "--examples", "."), "--model"),
+        (("good.py", "--device", "cpu", "--sees", "nothing"), "--sees: the built-in"),
+        (("good.py", "--device", "cpu", "--max-usd", "3"), "--max-usd: the built-in"),
+        (("good.py", "--device", "cpu", "--max-calls", "3"), "--max-calls: the built-in"),
         (("good.py", "--device", "cpu", "--judge", "moon"), "ssh://"),
         (("good.py", "--device", "cpu", "--verdicts", "v"), "--judge bundle"),
         (("good.py", "--device", "cpu", "--budget", "abc"), "'abc'"),
@@ -225,3 +232,46 @@ def test_output_that_cannot_be_written_is_the_machines_fault(folder):
     assert ran.returncode == 3
     assert ran.stderr.count("\n") == 1
     assert "stdout" in ran.stderr
+
+
+def test_a_path_that_cannot_hold_a_run_is_the_users_fault(folder, capsys):
+    run = ("optimize", "good.py", "--device", "cpu", "--out", "good.py/x/y")
+    assert "good.py is a file and can hold no folder" in refuse(capsys, 2, *run)
+    told = refuse(capsys, 2, "optimize", str(folder), "--device", "cpu")
+    assert "is a folder; expected a problem file in it" in told
+    told = refuse(capsys, 2, "prompt", "runs/nothing", "--device", "cpu")
+    assert "or the folder of a run" in told
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (errno.EROFS, 2, "--out x.html cannot be written (Read-only file system)"),
+        (errno.EACCES, 2, "--out x.html cannot be written (Permission denied)"),
+        (errno.ENOSPC, 3, "--out x.html: the disk is full"),
+    ],
+)
+def test_what_cannot_be_written_is_named_with_the_cause(error, code, said):
+    with pytest.raises(HotloopError) as caught, writing(Path("x.html")):
+        raise OSError(error, os.strerror(error), "/elsewhere/.x.html.tmp1")
+    assert str(caught.value).startswith(said)
+    assert caught.value.exit_code == code
+
+
+def test_a_file_that_nobody_foresaw_is_named_and_is_not_stdout(monkeypatch, capsys):
+    def refused(*args, **options):
+        raise PermissionError(errno.EACCES, "Permission denied", "/some/file")
+
+    monkeypatch.setattr(main_module, "app", refused)
+    monkeypatch.setattr(main_module, "_abandon_stdout", lambda: None)
+    assert main(["doctor"]) == 3
+    told = capsys.readouterr().err
+    assert "/some/file: Permission denied" in told
+    assert "stdout" not in told
+
+
+@pytest.mark.parametrize("words", [("--short",), ("--tier", "slow"), ("--tier", "final")])
+def test_a_wrong_tier_is_said_before_anything_is_loaded(folder, capsys, words):
+    assert main(["verify", "good.py", "kernel.py", "--device", "cpu", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"hotloop: {words[0]}")

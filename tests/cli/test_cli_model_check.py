@@ -2,12 +2,13 @@ import json
 
 import pytest
 
-from hotloop.cli import checks
+from hotloop.cli import checks, model_check
 from hotloop.cli.main import main
 from hotloop.cli.model_check import check_model, report_text
 from hotloop.core.model import CallKey, Reply
 from hotloop.errors import ConfigError
 from hotloop.llm.recording import RecordedCall, Recording, write_recording
+from hotloop.llm.retry import RetryPolicy
 from hotloop.testing.model_server import ModelServer, Turn
 
 KEY = "sk-very-secret-1234567890"
@@ -132,3 +133,26 @@ def test_the_presets_with_a_key_are_listed_by_name_only():
     assert "set: openai (OPENAI_API_KEY);" in found
     assert KEY not in found
     assert "none set" in checks.model_keys({}).found
+
+
+@pytest.mark.parametrize(
+    ("turn", "code"),
+    [
+        (Turn(text="OK"), 0),
+        (Turn(status=402, error={"message": "pay"}), 3),
+        (Turn(status=401, error={"message": "bad key"}), 2),
+    ],
+)
+def test_the_exit_code_says_who_is_at_fault(monkeypatch, capsys, turn, code):
+    monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
+    with ModelServer(turn) as server:
+        assert main(["doctor", "--model", f"deepseek:x@{server.url}"]) == code
+    assert ("cannot be used yet" in capsys.readouterr().out) is (code != 0)
+
+
+def test_a_model_that_is_not_there_is_no_success(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(model_check, "RETRY", RetryPolicy(max_retries=0))
+    assert main(["doctor", "--model", "vllm:m@http://127.0.0.1:9/v1"]) == 3
+    assert main(["doctor", "--model", f"replay:{tmp_path / 'none'}"]) == 2
+    assert main(["doctor", "--model", f"dir:{tmp_path / 'answers'}"]) == 0
+    assert capsys.readouterr().out.count("cannot be used yet") == 2

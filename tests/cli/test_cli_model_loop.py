@@ -139,6 +139,7 @@ def test_a_folder_is_answered_between_two_commands_and_replayed(problem, tmp_pat
     )  # fmt: skip
     assert replayed.returncode == 0, replayed.stderr
     assert json.loads(replayed.stdout)["stop_reason"] == "exhausted", "the recording ends"
+    assert "not played" not in replayed.stderr
 
 
 def test_a_starting_kernel_that_is_wrong_is_the_first_to_be_mended(problem, tmp_path):

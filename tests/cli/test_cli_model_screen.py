@@ -63,10 +63,11 @@ def test_plain_lines_tell_calls_attempts_without_code_and_what_is_awaited():
     lines = plain_lines(EVENTS)
     assert lines[0] == "asking for attempt 1: draft"
     assert lines[1] == "asking for attempt 2: repair of 1"
-    assert "NO_CODE" in lines[2]
-    assert lines[3] == "waiting for answers/a.prompt.md"
-    assert lines[4].startswith("waiting for answers/b.prompt.md")
-    assert lines[5] == "waiting: candidate c: bundle it"
+    assert lines[2].startswith("attempt id  action  from  status")
+    assert "NO_CODE" in lines[3]
+    assert lines[4] == "waiting for answers/a.prompt.md"
+    assert lines[5].startswith("waiting for answers/b.prompt.md")
+    assert lines[6] == "waiting: candidate c: bundle it"
     assert "\x1b" not in "".join(lines)
 
 

@@ -34,7 +34,12 @@ def write_run(folder, *, calls=2, model=None, **options):
 def test_a_recording_plays_again(tmp_path, capsys):
     plan, out = write_run(tmp_path / "a"), tmp_path / "calls.jsonl"
     assert main(["record", str(plan.folder), "--out", str(out)]) == 0
-    assert "2 calls of 1 problem(s)" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "2 calls of 1 problem(s)" in told
+    assert "to be replayed with --strategy hybrid --parallel 4 --language triton" in told
+    assert read_recording(out).options == {
+        plan.problem.id: {"strategy": "hybrid", "parallel": 4, "language": "triton"}
+    }
     key = CallKey(problem_id=plan.problem.id, attempt=2)
     reply = ReplayModel(out).complete(PROMPT, key=key, deadline_s=None)
     assert "BLOCK = 2" in reply.text
@@ -94,6 +99,7 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         told = capsys.readouterr().err.strip()
         assert said in told
         assert len(told.splitlines()) == 1
+        assert "run folder cannot be written" not in told
     assert not out.exists()
 
 

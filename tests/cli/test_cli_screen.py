@@ -1,5 +1,7 @@
 import io
 import itertools
+import time
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -113,6 +115,34 @@ def test_the_live_screen_draws_and_leaves_the_terminal():
     assert "PASSED" in stream.getvalue()
 
 
+def test_who_waits_for_the_reference_is_told_what_for_and_how_long_at_most():
+    stream, clock = io.StringIO(), itertools.count(0.0, 2.0)
+    with PlainScreen(stream, clock=lambda: next(clock), loading_after_s=0.01) as screen:
+        until(lambda: stream.getvalue())
+        told = stream.getvalue()
+        screen(Event(kind="setup", payload={"info": info("cpu")}))
+    assert told.startswith("loading the problem for ")
+    assert "the budget begins after it" in told
+    assert "given up after 20 min" in told
+    console = Console(file=io.StringIO(), width=400, color_system=None)
+    console.print(draw(Progress(), waited_s=12.0))
+    assert "loading the problem for 12 s" in console.file.getvalue()
+
+
+def test_a_problem_that_is_loaded_at_once_is_not_waited_for():
+    stream = io.StringIO()
+    with PlainScreen(stream, loading_after_s=0.05) as screen:
+        screen(Event(kind="setup", payload={"info": info("cpu")}))
+        time.sleep(0.1)
+    assert "loading" not in stream.getvalue()
+
+
+def until(found, patience_s=10.0):
+    end_s = time.monotonic() + patience_s
+    while not found() and time.monotonic() < end_s:
+        time.sleep(0.005)
+
+
 def test_only_the_last_attempts_are_drawn_and_the_rest_counted():
     progress = Progress()
     for number in range(1, 20):
@@ -176,3 +206,23 @@ def test_the_stop_line_says_what_the_reason_does_not(reason, message, line):
     stream = io.StringIO()
     PlainScreen(stream)(Event(kind="stopped", payload={"reason": reason, "message": message}))
     assert stream.getvalue() == f"{line}\n"
+
+
+def test_plain_lines_have_headings_once_and_say_why_there_is_no_code():
+    stream = io.StringIO()
+    nothing = replace(verdict(status=Status.NO_CODE, message="prose alone"), stage=Stage.EXTRACT)
+    with PlainScreen(stream) as screen:
+        screen(Event(kind="setup", payload={"info": info("cpu")}))
+        for number, found in ((1, nothing), (2, verdict())):
+            screen(Event(kind="finished", payload={"attempt": attempt(number, found, 3.0)}))
+    lines = stream.getvalue().splitlines()
+    assert lines[1].startswith("attempt id  status  stage  static cost (less is better)")
+    assert lines[2].endswith(": prose alone")
+    assert lines[3].endswith("  3")
+    assert len(lines) == 4
+
+
+def test_what_never_ran_was_in_no_cage():
+    nothing = replace(verdict(status=Status.NO_CODE), stage=Stage.EXTRACT)
+    assert "isolation" not in wording.outcome(nothing)
+    assert "isolation" in wording.outcome(verdict())

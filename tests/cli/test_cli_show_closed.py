@@ -58,7 +58,14 @@ def test_what_a_closed_search_left_was_never_judged(ended, capsys):
 
 def test_so_was_what_a_spent_budget_left(ended, capsys):
     text = shown(capsys, ended("calls"))
-    assert "1 attempt(s) never judged: the search ended (calls); a larger budget goes on" in text
+    assert "never judged: the search ended (calls); a larger --max-calls goes on" in text
+
+
+def test_no_budget_is_promised_to_help_where_a_recording_has_no_answer(ended, capsys):
+    text = shown(capsys, ended("exhausted"))
+    assert "the recording holds no answer" in text
+    assert "a larger budget" not in text
+    assert "--max" not in text
 
 
 @pytest.mark.parametrize("reason", sorted(GOES_ON))
@@ -75,8 +82,13 @@ def test_a_suite_is_named_as_one(tmp_path, capsys):
     (tmp_path / "suite.json").write_text("{}")
     assert main(["show", str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "is a suite; show one of its runs" in line
+    assert "is a suite; no run of it has begun" in line
     assert "hotloop report" in line
+    for name in ("1-20", "1-19"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "journal.sqlite").touch()
+    assert main(["show", str(tmp_path)]) == 2
+    assert f"show one of its runs, like {tmp_path / 'runs' / '1-19'}" in capsys.readouterr().err
 
 
 def test_a_run_that_went_on_after_its_end_waits_again(ended, capsys):

@@ -3,7 +3,9 @@ import json
 import pytest
 from model_run import write_run
 
+from hotloop.cli.attempt_text import _evidence
 from hotloop.cli.main import main
+from hotloop.core.verdict import Evidence
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,7 @@ def test_the_table_says_what_each_attempt_was_to_do(run, capsys):
 
 def test_the_totals_say_unknown_where_one_call_did_not_count(run, capsys):
     text = shown(capsys, run)
-    assert "calls: 3 in 36 s of calling, tokens unknown, dollars unknown" in text
+    assert "calls: 3, answered in 36 s together, tokens unknown, dollars unknown" in text
     assert "answers say: some-model" in text
     record = json.loads(shown(capsys, run, "--json"))
     assert record["calls"]["calls"] == 3
@@ -46,7 +48,7 @@ def test_a_run_that_waits_names_the_files(run, capsys):
 def test_an_attempt_has_its_verdict_and_the_whole_evidence(run, capsys):
     text = shown(capsys, run, "--attempt", 1)
     assert "INCORRECT_NUMERICAL" in text
-    assert "log:\n" in text
+    assert "  log       " in text
     assert "line 3" in text
     assert "BLOCK = 16" in text
 
@@ -86,3 +88,17 @@ def test_json_of_one_attempt_has_prompts_and_replies(run, capsys):
     assert record["prompts"] == ["It is wrong: repair it."]
     assert record["replies"][0]["text"] == "fixed"
     assert record["replies"][0]["usage"]["prompt"] is None
+
+
+def test_details_are_told_without_the_marks_of_json():
+    details = {"evenness": 0.9914804764945551, "patterns": [], "ratio": {"median": 1.5, "n": 3},
+               "worst_index": [1, 2], "log": "one\ntwo"}  # fmt: skip
+    lines = _evidence(Evidence(kind="wrong", message="wrong", details=details))
+    assert lines == [
+        "  evenness          0.9915",
+        "  ratio             median 1.5, n 3",
+        "  worst_index       1, 2",
+        "log:",
+        "    one",
+        "    two",
+    ]

@@ -200,3 +200,14 @@ def test_without_a_terminal_each_problem_has_its_line(place, capsys):  # noqa: F
     for name in ("1/1", "1/2", "2/7"):
         assert f"kernelbench/{name}: waiting for verdict" in err
     assert REPLY not in err
+
+
+def test_plain_lines_say_that_a_problem_begins():
+    stream = io.StringIO()
+    with PlainSuite(stream) as screen:
+        screen.begin("p", 60.0)
+        screen.begin("q")
+    assert stream.getvalue().splitlines() == [
+        "p: begun: loading the reference, then the search under a budget of 60 s",
+        "q: begun: loading the reference, then the search",
+    ]

@@ -40,7 +40,7 @@ def test_the_list_shows_state_device_best_and_budget(tmp_path, browse):
     write_run(tmp_path / "cpu", [Status.TIMEOUT, 1.25], device="cpu")
     told = text_of(browse.get("/"))
     assert re.search(rf"a/gpu made/relu .* ended: calls {GPU} 6 3 0.8 ms, 2.50x over compile", told)
-    assert "calls 6 of 40" in told
+    assert "calls: 6 of 40 spent" in told
     assert "CPU: nothing is timed 2 1 correct, static cost 1.25" in told
 
 

@@ -5,7 +5,7 @@ import pytest
 from hotloop.core.space import Dimension, Space
 from hotloop.core.verdict import Status, Tier
 from hotloop.engine import StopReason, run_search
-from hotloop.errors import DeviceLost, ForeignRun, ProblemError, WorkerDied
+from hotloop.errors import DeviceLost, ForeignRun, InfraError, ProblemError, WorkerDied
 from hotloop.testing.fakes import (
     SMALL_SPACE,
     FakeGenerator,
@@ -233,6 +233,17 @@ def test_a_broken_problem_costs_nothing(bench):
         bench.run()
     assert list(bench.store.attempts()) == []
     assert bench.store.spent_s() == 0.0
+
+
+def test_why_a_problem_could_not_be_loaded_is_written_down(bench):
+    def refuse():
+        raise InfraError("no such host")
+
+    bench.verifier.on_load = refuse
+    with pytest.raises(InfraError, match="no such host"):
+        bench.run()
+    (stopped,) = bench.store.notes("stopped")
+    assert (stopped["reason"], stopped["message"]) == (StopReason.FAILED, "no such host")
 
 
 def test_another_problem_in_the_store_is_refused_before_loading(bench):

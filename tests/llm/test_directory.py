@@ -2,20 +2,14 @@ import os
 import shutil
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from asking import KEY, ask, prompt
 
 from hotloop.core.model import Message, Prompt, Role, Usage
-from hotloop.errors import (
-    BadReply,
-    ConfigError,
-    DeadlinePassed,
-    EndpointDown,
-    Pending,
-    ReplyTooLong,
-)
-from hotloop.llm import directory
+from hotloop.errors import ConfigError, DeadlinePassed, EndpointDown, Pending
+from hotloop.llm import directory, reply_file
 from hotloop.llm.directory import DirectoryModel
 
 TEXT = "Write a kernel."
@@ -46,18 +40,75 @@ def later(action, *args):
     return thread
 
 
-def test_a_reply_that_is_a_link_is_refused_in_one_line(folder, tmp_path):
-    model = open_folder(folder)
-    (tmp_path / "secret").write_text("secret")
+def bad_files(folder, tmp_path):
+    """Return what makes the reply's file bad, and what is said of each."""
     reply = folder / f"{ID}.reply.md"
-    reply.symlink_to(tmp_path / "secret")
-    with pytest.raises(BadReply, match="is a symbolic link; put the reply itself there") as caught:
-        ask(model, TEXT)
-    assert "\n" not in str(caught.value)
-    assert "secret" not in str(caught.value)
-    reply.unlink()
+    (tmp_path / "secret").write_text("secret")
+    return {
+        "is a symbolic link; put the reply itself": lambda: reply.symlink_to(tmp_path / "secret"),
+        "is no UTF-8 text; rewrite it": lambda: reply.write_bytes(b"\xff\xfe\x00"),
+        "is longer than 100 bytes; shorten it": lambda: reply.write_text("x" * 101),
+        "is empty; write the reply to it": lambda: reply.write_text(" \n"),
+        "is no plain file": reply.mkdir,
+    }
+
+
+def test_a_bad_reply_is_named_and_costs_no_call(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(reply_file, "MAX_REPLY_BYTES", 100)
+    model = open_folder(folder, wait=False)
+    reply = folder / f"{ID}.reply.md"
+    for told, make in bad_files(folder, tmp_path).items():
+        make()
+        with pytest.raises(Pending, match="awaits") as caught:
+            ask(model, TEXT)
+        fault = caught.value.fault
+        assert f"{ID}.reply.md" in fault
+        assert told in fault
+        assert "no call is spent" in fault
+        assert "\n" not in fault + str(caught.value)
+        assert "secret" not in fault
+        reply.rmdir() if reply.is_dir() else reply.unlink()
     write_reply(folder, "x = 1")
     assert ask(model, TEXT).text == "x = 1"
+
+
+def test_who_waits_is_told_of_a_bad_reply_once_for_each_change(folder, monkeypatch):
+    monkeypatch.setattr(directory, "STAYS_S", 0.03)
+    model, reply = open_folder(folder, poll_s=0.002), folder / f"{ID}.reply.md"
+    with ThreadPoolExecutor() as pool:
+        try:
+            waiting = pool.submit(ask, model, TEXT)
+            told = []
+            for data in (b"", b"\xff", b"\xff\xfe"):
+                reply.write_bytes(data)
+                told.append(until(model.notice))
+                time.sleep(0.05)  # several looks
+                assert model.notice() == ""
+            assert ["is empty" in line for line in told] == [True, False, False]
+            assert ["is no UTF-8" in line for line in told] == [False, True, True]
+            assert len(set(told)) == 3
+            write_reply(folder, "x = 1")
+            assert waiting.result(timeout=10).text == "x = 1"
+        finally:
+            model.close()
+
+
+def test_a_file_that_is_just_being_written_is_not_complained_of(folder):
+    model, reply = open_folder(folder, poll_s=0.002), folder / f"{ID}.reply.md"
+    folder.mkdir(exist_ok=True)
+    reply.write_text("")
+    thread = later(reply.write_text, "x = 1")
+    assert ask(model, TEXT).text == "x = 1"
+    thread.join()
+    assert model.notice() == ""
+
+
+def until(found, patience_s=10.0):
+    """Return what is found in the end."""
+    end_s = time.monotonic() + patience_s
+    while not (value := found()) and time.monotonic() < end_s:
+        time.sleep(0.002)
+    return value
 
 
 def test_a_reply_that_comes_is_taken(folder):
@@ -97,13 +148,6 @@ def test_foreign_replies_are_ignored(folder):
         ask(model, TEXT)
 
 
-def test_an_empty_reply_is_not_there_yet(folder):
-    model = open_folder(folder, wait=False)
-    write_reply(folder, " \n")
-    with pytest.raises(Pending):
-        ask(model, TEXT)
-
-
 def test_a_deadline_ends_the_wait(folder):
     with pytest.raises(DeadlinePassed, match=r"0\.2 s"):
         ask(open_folder(folder), TEXT, deadline_s=0.2)
@@ -128,21 +172,6 @@ def test_a_path_that_is_no_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match="folder"):
         open_folder(tmp_path / "file")
-
-
-def test_a_reply_that_is_no_text_is_told(folder):
-    model = open_folder(folder)
-    (folder / f"{ID}.reply.md").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BadReply, match="UTF-8"):
-        ask(model, TEXT)
-
-
-def test_a_reply_that_is_too_long_is_told(folder, monkeypatch):
-    monkeypatch.setattr(directory, "MAX_REPLY_BYTES", 100)
-    model = open_folder(folder)
-    write_reply(folder, "x" * 101)
-    with pytest.raises(ReplyTooLong, match="100 bytes"):
-        ask(model, TEXT)
 
 
 def test_who_answers_is_kept_with_the_reply(folder):

@@ -1,3 +1,5 @@
+import json
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -84,6 +86,45 @@ def test_the_recording_of_another_problem_is_one_clear_error(path):
 def test_a_call_that_was_not_recorded_is_told(path, changes):
     with pytest.raises(NotRecorded, match="ends before call"):
         ask(ReplayModel(path), key=replace(KEY, **changes))
+
+
+MADE = {"strategy": "refine", "parallel": 1, "language": "triton", "start": "0123"}
+
+
+def asked_for(path, *keys):
+    model = ReplayModel(path)
+    for key in keys:
+        with suppress(ProviderError):
+            ask(model, "a", key=key)
+    return model
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_search_that_asks_for_other_calls_is_told_with_the_options(path, known):
+    options = {KEY.problem_id: MADE} if known else {}
+    write_recording(path, replace(RECORDING, options=options))
+    assert read_recording(path).options == options
+    third = replace(KEY, attempt=3)
+    told = asked_for(path, KEY, third).unplayed(KEY.problem_id, ())
+    assert told.startswith(f"1 of 2 calls in {path} were not played")
+    assert third.text in told
+    made = "--strategy refine --parallel 1 --language triton and the same --start"
+    assert (f"it was made with {made}" in told) is known
+    assert ("does not say its --strategy" in told) is not known
+
+
+def test_a_recording_that_ends_or_is_cut_short_is_no_complaint(path):
+    third = replace(KEY, attempt=3)
+    for keys, settled in (((KEY, FAILED_KEY, third), ()), ((KEY,), ()), ((third,), CALLS)):
+        model = asked_for(path, *keys)
+        assert model.unplayed(KEY.problem_id, {call.key for call in settled}) is None
+
+
+def test_options_of_a_form_that_is_not_known_are_none(path):
+    header = json.loads(path.read_text().splitlines()[0])
+    for found in (["x"], {KEY.problem_id: 3}, {KEY.problem_id: {"strategy": {"a": 1}}}):
+        damage(path, 0, json.dumps({**header, "options": found}))
+        assert read_recording(path).made_with(KEY.problem_id) == ""
 
 
 def damage(path, number, line):

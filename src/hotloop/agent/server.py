@@ -8,6 +8,7 @@ the gate), and a run's budget and journal are those of `hotloop optimize`.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from hotloop.agent.asked import AGENT, check_model, check_strategy
 from hotloop.agent.desk import DEFAULT_WAIT_S, Desk
 from hotloop.agent.jobs import MAX_WAIT_S
 from hotloop.agent.judging import following, judging
+from hotloop.agent.strict_server import StrictServer
 from hotloop.errors import HotloopError
 from hotloop.store.reader import RunReader
 
@@ -42,12 +44,14 @@ MAX_ERROR_CHARS = 1000
 
 def make_server(desk: Desk) -> MCPServer[Any]:
     """Return a server with all tools; `run("stdio")` serves them."""
-    server: MCPServer[Any] = MCPServer(
+    server = StrictServer(
         "hotloop", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR"
     )
-    tools = (judging, following, _starting, _answering, _reading)
-    for work in (tool for make in tools for tool in make(desk)):
+    makers = (judging, following, _starting, _answering, _reading)
+    tools = [tool for make in makers for tool in make(desk)]
+    for work in tools:
         server.tool(structured_output=False)(_one_line_errors(work))
+    server.known = {work.__name__: tuple(inspect.signature(work).parameters) for work in tools}
     return server
 
 

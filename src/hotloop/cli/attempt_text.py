@@ -7,7 +7,7 @@ everything before it reaches a terminal.
 from __future__ import annotations
 
 import difflib
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from hotloop.core.verdict import Evidence
 from hotloop.report.endings import NO_VERDICT
 from hotloop.store.reader import RunReader
 
+NAME_WIDTH = 16
 DETAIL_LINES = 40
 """Of one detail of the evidence: a compiler's log can be long; --json has all of it."""
 
@@ -91,13 +92,31 @@ def _evidence(evidence: Evidence) -> list[str]:
     """Return the whole message and the details; the headline has but one line of them."""
     lines = [f"evidence    {evidence.message}"] if "\n" in evidence.message else []
     for name, value in evidence.details.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = value if isinstance(value, str) else _told(value)
         shown = text.splitlines()
+        if len(shown) < 2:
+            lines += [f"  {wording.plain(name, limit=40):{NAME_WIDTH}}  {text}"] if text else []
+            continue
         cut = len(shown) - DETAIL_LINES
         more = [f"... {cut} lines more, in --json"] if cut > 0 else []
         lines.append(f"{wording.plain(name, limit=40)}:")
         lines += [f"    {line}" for line in (*shown[:DETAIL_LINES], *more)]
     return lines
+
+
+def _told(value: Any) -> str:
+    """Return a detail without the marks of JSON, numbers to four digits; empty for nothing."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_told(one)}" for name, one in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(
+            f"({_told(v)})" if isinstance(v, (list, dict)) else _told(v) for v in value
+        )
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _part(call: StoredCall) -> str:

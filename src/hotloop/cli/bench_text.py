@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hotloop.cli import timing_text, wording
-from hotloop.cli.summary import BUILTIN_NOTICE
+from hotloop.cli.summary import BUILTIN_NOTICE, FILES_SHOWN
 from hotloop.core.command_line import quoted
 from hotloop.core.units import format_ms
 from hotloop.suite.folder import RUNS_FOLDER, SUITE_FILE
@@ -159,6 +159,20 @@ def _levels(rows: Sequence[Standing]) -> dict[int, dict[str, int]]:
     return counts
 
 
+def _to_answer(rows: Sequence[Standing]) -> list[str]:
+    """Return the files to be answered, each with its problem, and what to do with them."""
+    files = {
+        name: row.member.name
+        for row in rows
+        if row.state in WAITING and row.result
+        for name in row.result.waiting
+    }
+    told = f"{len(files)} file(s) to be answered, X.prompt.md by X.reply.md, then the same command:"
+    shown = [f"  {wording.plain(f, limit=300)} ({name})" for f, name in files.items()]
+    rest = len(shown) - FILES_SHOWN
+    return [told, *shown[:FILES_SHOWN], *([f"  ... and {rest} more"] if rest > 0 else [])]
+
+
 def _next(plan: SuitePlan, rows: Sequence[Standing]) -> list[str]:
     states = {row.state for row in rows}
     lines = []
@@ -168,8 +182,7 @@ def _next(plan: SuitePlan, rows: Sequence[Standing]) -> list[str]:
         lines.append("on the GPU machine: hotloop judge --bundle suite.bundle")
         lines.append("then the same command with --verdicts suite.bundle.verdicts")
     if State.REPLY in states:
-        files = {f for r in rows if r.state in WAITING and r.result for f in r.result.waiting}
-        lines.append(f"{len(files)} file(s) to be answered, then the same command")
+        lines += _to_answer(rows)
     if states & {State.FAILED, State.OPEN}:
         lines.append("the same command goes on with what is left")
     show = quoted(["hotloop", "show", plan.folder / RUNS_FOLDER / "LEVEL-ID"])

@@ -29,7 +29,7 @@ def doctor(
     if model is not None:
         report = check_model(model, os.environ)
         Output(as_json=json).result(report, report_text(report))
-        return
+        raise typer.Exit(report.exit_code)
     here = Path.cwd()
     found = [
         checks.python(),

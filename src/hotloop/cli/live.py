@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TextIO
 
 from rich.console import Group, RenderableType
@@ -15,6 +16,7 @@ from hotloop.cli.redrawn import Redrawn
 from hotloop.cli.screen import (
     BAR_CELLS,
     ROWS_SHOWN,
+    WARNING_CHARACTERS,
     best_text,
     budget_text,
     setup_line,
@@ -30,6 +32,7 @@ class LiveScreen(Redrawn):
 
     def __init__(self, stream: TextIO) -> None:
         self._progress = Progress()
+        self._began_s = time.monotonic()
         super().__init__(stream)
 
     def __call__(self, event: Event) -> None:
@@ -39,13 +42,13 @@ class LiveScreen(Redrawn):
 
     def picture(self) -> RenderableType:
         """Return the whole screen for the state as it is."""
-        return draw(self._progress)
+        return draw(self._progress, time.monotonic() - self._began_s)
 
 
-def draw(progress: Progress) -> RenderableType:
-    """Return the whole screen for one state."""
+def draw(progress: Progress, waited_s: float = 0.0) -> RenderableType:
+    """Return the whole screen for one state, `waited_s` after its beginning."""
     timed = progress.is_timed
-    parts: list[RenderableType] = [Text(setup_line(progress)), _budget(progress)]
+    parts: list[RenderableType] = [Text(setup_line(progress, waited_s)), _budget(progress)]
     if progress.attempts:
         parts.append(_table(progress, timed=timed))
     busy = [f"{phase} {i}" for i, phase in sorted(progress.phase.items())]
@@ -58,7 +61,8 @@ def draw(progress: Progress) -> RenderableType:
     for attempt_id, verdict in sorted(progress.final.items()):
         parts.append(Text(f"final check of {attempt_id}: {wording.outcome(verdict)}"))
     for message in progress.warnings[-3:]:
-        parts.append(Text(f"warning: {wording.plain(message)}", style="yellow"))
+        warning = f"warning: {wording.plain(message, limit=WARNING_CHARACTERS)}"
+        parts.append(Text(warning, style="yellow"))
     if progress.stopped is not None:
         parts.append(Text(f"stopped: {wording.plain(progress.stopped)}"))
     return Group(*parts)

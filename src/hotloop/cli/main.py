@@ -97,7 +97,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:  # what hotloop reads and writes itself has its own errors by now
         _abandon_stdout()
-        return _fail(f"cannot write the output: {error}; check where stdout goes", 3, debug)
+        if error.filename is None:
+            return _fail(f"cannot write the output: {error}; check where stdout goes", 3, debug)
+        return _fail(f"{error.filename}: {error.strerror}; check that it can be used", 3, debug)
     return code if isinstance(code, int) else 0
 
 

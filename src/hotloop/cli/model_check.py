@@ -50,6 +50,8 @@ class ModelReport:
     """Why it cannot be used, in one line; None when it can."""
     mend: str | None = None
     """What to do about it."""
+    exit_code: int = 0
+    """2 where the input is wrong, 3 where the endpoint or the machine is at fault."""
 
 
 def check_model(
@@ -73,7 +75,12 @@ def check_model(
     except HotloopError as exc:
         facts = {"reachable": False} if spec.kind is SpecKind.ENDPOINT else {}
         return ModelReport(
-            model=text, ok=False, facts=facts, problem=plain(str(exc), limit=400), mend=_mend(exc)
+            model=text,
+            ok=False,
+            facts=facts,
+            problem=plain(str(exc), limit=400),
+            mend=_mend(exc),
+            exit_code=exc.exit_code,
         )
 
 

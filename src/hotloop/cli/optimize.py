@@ -10,6 +10,7 @@ import typer
 from hotloop import api
 from hotloop.cli import options, summary
 from hotloop.cli.audit_notice import with_audit_notice
+from hotloop.cli.earlier_run import changes
 from hotloop.cli.interpreter_notice import with_interpreter_notice
 from hotloop.cli.output import Output
 from hotloop.cli.screen import open_screen
@@ -74,7 +75,7 @@ def optimize(
         no_wait=no_wait,
         verdicts=verdicts,
     )
-    for line in summary.opening(plan, is_default_model=model is None):
+    for line in (*summary.opening(plan, is_default_model=model is None), *changes(plan)):
         output.say(line)
     result = _run(plan)
     output.result(summary.record(plan, result), summary.closing(plan, result))

@@ -52,7 +52,10 @@ Judge = Annotated[
     str | None,
     typer.Option(help="Where kernels are verified: local, ssh://HOST or bundle. [default: local]"),
 ]
-Budget = Annotated[str | None, typer.Option(help="Wall clock: 45s, 15m, 1h30m. [default: 15m]")]
+Budget = Annotated[
+    str | None,
+    typer.Option(help="Wall clock: 45s, 15m, 1h30m; a bare number is seconds. [default: 15m]"),
+]
 MaxCandidates = Annotated[int | None, typer.Option(help="Stop after so many.")]
 MaxCalls = Annotated[int | None, typer.Option(help="Stop after so many model calls.")]
 MaxTokens = Annotated[

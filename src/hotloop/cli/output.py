@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hotloop.core.record import to_json
+from hotloop.errors import ConfigError, InfraError
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says of a full disk."""
+
+
+@contextmanager
+def writing(out: Path, option: str = "--out") -> Iterator[None]:
+    """Say which file could not be written, and whose fault that is.
+
+    Raises:
+        InfraError: the disk is full.
+        ConfigError: the path that the user named cannot be written.
+    """
+    try:
+        yield
+    except OSError as exc:
+        if exc.errno in FULL:
+            raise InfraError(f"{option} {out}: the disk is full; free some space") from exc
+        raise ConfigError(
+            f"{option} {out} cannot be written ({exc.strerror}); name another place, or make it "
+            "writable"
+        ) from exc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

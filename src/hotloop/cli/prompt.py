@@ -32,6 +32,7 @@ from hotloop.llm.call_notes import CallNotes
 from hotloop.llm.directory import prompt_text
 from hotloop.llm.nobody import Nobody
 from hotloop.plan import MODEL, find_problem
+from hotloop.problems.kernelbench import is_kernelbench_name
 from hotloop.problems.precision import describe_precision
 from hotloop.prompts.author import ModelGenerator
 from hotloop.prompts.ideas import NOTE as IDEAS_NOTE
@@ -92,6 +93,11 @@ def prompt(
         with api.load_run(folder) as reader:
             found = of_run(reader)
     else:
+        if not (folder.exists() or is_kernelbench_name(subject)):
+            raise ConfigError(
+                f"{subject}: there is no such file or folder; expected a problem file, a name like "
+                "kernelbench/1/19 with --data PATH, or the folder of a run"
+            )
         _check_choice("--language", language, tuple(LANGUAGES))
         _check_choice("--sees", sees, LEVELS)
         where = find_device(device)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from hotloop import api
 from hotloop.cli import options
 from hotloop.cli.bundle import run_folders
-from hotloop.cli.output import Output
+from hotloop.cli.output import Output, writing
+from hotloop.config import Settings
+from hotloop.core.attempt import RunSpec
 from hotloop.core.protocols import Store
 from hotloop.errors import ConfigError
 from hotloop.llm.call_notes import RESPONSE, CallNotes
-from hotloop.llm.recording import RecordedCall, Recording, write_recording
-from hotloop.store.failure import store_errors
+from hotloop.llm.recording import START, RecordedCall, Recording, write_recording
 
 FOLDER = "dir:"
+SEES: str = Settings.model_fields["sees"].default
 
 
 def record(
@@ -44,15 +46,18 @@ def record(
         bare = tuple(replace(call, prompt=None) for call in recording.calls)
         recording = replace(recording, calls=bare)
     try:
-        with store_errors(out.parent):
+        with writing(out):
             write_recording(out, recording)
     except ValueError as exc:
         raise ConfigError(f"{exc}; record runs of one problem in two languages apart") from exc
     size, problems = out.stat().st_size, len(recording.problems)
     text = f"{out}: {len(recording.calls)} calls of {problems} problem(s), {size / 1e6:.2f} MB"
-    output.result(
-        {"out": str(out), "calls": len(recording.calls), "problems": problems, "bytes": size}, text
-    )
+    made = sorted({recording.made_with(id_) for id_ in recording.options})
+    if made:
+        several = f"{len(made)} sets of options, like " if len(made) > 1 else ""
+        text += f"; to be replayed with {several}{made[0]}"
+    record = {"out": str(out), "calls": len(recording.calls), "problems": problems, "bytes": size}
+    output.result({**record, "options": recording.options}, text)
 
 
 def _named(recording: Recording, model: str | None) -> Recording:
@@ -69,6 +74,15 @@ def _named(recording: Recording, model: str | None) -> Recording:
     return replace(recording, model=name(recording.model), calls=calls)
 
 
+def _options(spec: RunSpec) -> dict[str, Any]:
+    """Return what decides which calls a replay of a run asks for."""
+    found = {"strategy": spec.strategy, "parallel": spec.options.get("parallel")}
+    found |= {"language": spec.language, "seed": spec.seed or None}
+    sees = spec.options.get("sees")
+    found |= {"sees": sees if sees != SEES else None, START: spec.options.get(START)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def recording_of(folders: list[Path]) -> Recording:
     """Return the calls of runs.
 
@@ -79,6 +93,7 @@ def recording_of(folders: list[Path]) -> Recording:
     problems: dict[str, str] = {}
     calls: list[RecordedCall] = []
     models: dict[str, None] = {}
+    made: dict[str, dict[str, Any]] = {}
     for folder in folders:
         with api.load_run(folder) as reader:
             # Only notes are read here, and a reader has those.
@@ -88,6 +103,8 @@ def recording_of(folders: list[Path]) -> Recording:
             # One without a call is named too: a replay of the suite then waits where this one did.
             problems[problem.id] = problem.name
             calls += found
+            if found:
+                made[problem.id] = _options(reader.spec())
     if not calls:
         raise ConfigError("expected a run in which a model was called, none of these has a call")
-    return Recording(model=", ".join(models), problems=problems, calls=tuple(calls))
+    return Recording(model=", ".join(models), problems=problems, calls=tuple(calls), options=made)

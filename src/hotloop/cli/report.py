@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hotloop.cli import options
-from hotloop.cli.output import Output
+from hotloop.cli.output import Output, writing
 from hotloop.cli.report_figures import check_folder, write_figures
 from hotloop.cli.report_run import run_page
 from hotloop.cli.report_suite import suite_page
-from hotloop.errors import ConfigError, ForeignRun, InfraError
+from hotloop.errors import ConfigError, ForeignRun
 from hotloop.report.html import render
 from hotloop.report.page import Page
 from hotloop.store.sqlite import JOURNAL_FILE
@@ -97,14 +98,17 @@ def _write(out: Path, html: str) -> int:
     """Write the file, whole or not at all; return its size.
 
     Raises:
-        InfraError: it cannot be written.
+        ConfigError: the path cannot be written.
+        InfraError: the disk is full.
     """
     data = html.encode("utf-8", "replace")
     temporary = out.with_name(f".{out.name}.tmp{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        os.replace(temporary, out)
-    except OSError as exc:
-        temporary.unlink(missing_ok=True)
-        raise InfraError(f"--out {out} cannot be written: {exc.strerror}; use another") from exc
+    with writing(out):
+        try:
+            temporary.write_bytes(data)
+            os.replace(temporary, out)
+        except OSError:
+            with suppress(OSError):  # it need not be there, and its file system may be read-only
+                temporary.unlink()
+            raise
     return len(data)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotloop.errors import ConfigError, InfraError
+from hotloop.cli.output import writing
+from hotloop.errors import ConfigError
 from hotloop.report.export import exported
 from hotloop.report.page import Page
 from hotloop.report.raster import Raster, find_raster
@@ -50,17 +51,14 @@ def write_figures(page: Page, folder: Path) -> Written:
     """Write all files; those of the same names are replaced, others are left.
 
     Raises:
-        InfraError: one cannot be written.
+        ConfigError: one cannot be written.
+        InfraError: the disk is full.
     """
     raster = find_raster()
     files = exported(page)
-    try:
-        for file in files:
+    for file in files:
+        with writing(folder / file.name, "--figures"):
             _write(folder / file.name, file.text, raster)
-    except OSError as exc:
-        raise InfraError(
-            f"--figures {folder} cannot be written: {exc.strerror} ({exc.filename}); use another"
-        ) from exc
     plots = sum(file.name.endswith(".svg") for file in files)
     return Written(
         folder=str(folder),

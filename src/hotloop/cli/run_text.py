@@ -8,6 +8,7 @@ from typing import Any
 from hotloop.cli import wording
 from hotloop.cli.audit import audit_line
 from hotloop.cli.calls import CallTotals, totals
+from hotloop.cli.earlier_run import LARGER
 from hotloop.cli.verdict_text import check_lines
 from hotloop.core.attempt import Attempt
 from hotloop.core.record import from_json
@@ -78,7 +79,7 @@ def _calls(found: CallTotals, model: str) -> list[str]:
     costs = wording.costs(tokens=found.tokens, usd=found.usd)
     return [
         f"model: {wording.plain(model)}{told}",
-        f"calls: {found.calls} in {found.call_s:.0f} s of calling, {costs}",
+        f"calls: {found.calls}, answered in {found.call_s:.0f} s together, {costs}",
     ]
 
 
@@ -107,7 +108,14 @@ def never_judged(reason: str) -> str:
     """Return what is to be said of attempts that a run left without a verdict when it ended."""
     if reason == StopReason.CLOSED:
         return "never judged: the search was closed; the same command without --close goes on"
-    return f"never judged: the search ended ({reason}); a larger budget goes on with them"
+    if reason == StopReason.EXHAUSTED:
+        # Whatever else is there to try is tried: only a recording leaves what it cannot answer.
+        return (
+            "never judged: the search ended (exhausted): the recording holds no answer to what was "
+            "asked; replay it with the options that it was made with"
+        )
+    more = LARGER.get(reason, "budget")
+    return f"never judged: the search ended ({reason}); a larger {more} goes on with them"
 
 
 def _last_stop(reader: RunReader) -> Mapping[str, Any]:

@@ -15,10 +15,16 @@ from hotloop.cli import wording
 from hotloop.cli.progress import Progress
 from hotloop.core.attempt import Attempt
 from hotloop.core.event import Event
+from hotloop.core.verdict import Status
+from hotloop.verify.local import LOAD_S
 
 BAR_CELLS = 30
 ROWS_SHOWN = 12
 BUDGET_LINE_EVERY_S = 30.0
+WARNING_CHARACTERS = 400
+"""A warning says what to do at its end."""
+LOADING_LINE_AFTER_S = 5.0
+LOADING_LINE_EVERY_S = 30.0
 
 
 class Screen(Protocol):
@@ -50,24 +56,50 @@ def is_plain(stream: TextIO, environ: Mapping[str, str]) -> bool:
 
 
 class PlainScreen:
-    """One line an event, for logs and pipes; the budget every half minute."""
+    """One line an event, for logs and pipes; the budget every half minute.
 
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+    While the problem is loaded there are no events; a thread says what is waited for.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO,
+        clock: Callable[[], float] = time.monotonic,
+        loading_after_s: float = LOADING_LINE_AFTER_S,
+    ) -> None:
         self._stream = stream
         self._clock = clock
         self._progress = Progress()
         self._lock = threading.Lock()
-        self._last_budget_s = clock()
+        self._last_budget_s = self._began_s = clock()
+        self._loading_after_s = loading_after_s
+        self._has_headings = False
+        self._has_begun = threading.Event()
+        """Set once the problem is loaded, and by the end."""
 
     def __enter__(self) -> PlainScreen:
+        self._began_s = self._clock()
+        threading.Thread(target=self._tell_of_loading, name="loading", daemon=True).start()
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self._has_begun.set()
         self._stream.flush()
+
+    def _tell_of_loading(self) -> None:
+        wait_s = self._loading_after_s
+        while not self._has_begun.wait(wait_s):
+            with self._lock:
+                if not self._has_begun.is_set():
+                    line = loading_line(self._clock() - self._began_s)
+                    print(line, file=self._stream, flush=True)
+            wait_s = LOADING_LINE_EVERY_S
 
     def __call__(self, event: Event) -> None:
         """Print the event's line, if it has one."""
         with self._lock:
+            if event.kind in ("setup", "stopped"):
+                self._has_begun.set()
             self._progress.take(event)
             line = self._line(event)
             if line is not None:
@@ -81,7 +113,12 @@ class PlainScreen:
             case "finished":
                 attempt, actions = payload["attempt"], self._progress.has_actions
                 cells = wording.row(attempt, None, timed=timed, actions=actions)
-                return "attempt " + "  ".join(cells)
+                line = "attempt " + "  ".join(cells) + _why_no_code(attempt)
+                if self._has_headings:
+                    return line
+                self._has_headings = True
+                columns = wording.columns(timed=timed, actions=actions)
+                return "attempt " + "  ".join(columns) + "\n" + line
             case "asking":
                 return asking_line(payload["attempt"])
             case "waiting":
@@ -93,7 +130,7 @@ class PlainScreen:
                     payload["verdict"]
                 )
             case "warning":
-                return f"warning: {wording.plain(payload['message'])}"
+                return f"warning: {wording.plain(payload['message'], limit=WARNING_CHARACTERS)}"
             case "stopped":
                 return f"stopped: {wording.plain(self._progress.stopped or '')}"
             case "budget":
@@ -108,11 +145,20 @@ class PlainScreen:
         return budget_text(self._progress)
 
 
-def setup_line(progress: Progress) -> str:
-    """Return one line on what was loaded and where it runs."""
+def loading_line(waited_s: float) -> str:
+    """Return one line on what is waited for before the first event."""
+    return (
+        f"loading the problem for {waited_s:.0f} s: its reference runs, also in float64, and on a "
+        "GPU its baselines are timed; the budget begins after it, and it is given up after "
+        f"{LOAD_S / 60:.0f} min"
+    )
+
+
+def setup_line(progress: Progress, waited_s: float = 0.0) -> str:
+    """Return one line on what was loaded and where it runs, or on what is waited for so long."""
     info = progress.info
     if info is None:
-        return "loading the problem; on a GPU its baselines are timed first"
+        return loading_line(waited_s)
     where = str(info.environment.get("gpu") or info.device)
     line = f"loaded in {info.setup_s:.1f} s on {where}"
     if info.baselines_ms:
@@ -121,6 +167,14 @@ def setup_line(progress: Progress) -> str:
     if info.device != "cuda":
         line += "; no GPU, so kernels are checked and compiled but not timed"
     return line
+
+
+def _why_no_code(attempt: Attempt) -> str:
+    """Return why a reply held no kernel: nothing else in its line says it."""
+    verdict = attempt.verdict
+    if verdict is None or verdict.status is not Status.NO_CODE or not verdict.message:
+        return ""
+    return f": {wording.plain(verdict.message)}"
 
 
 def best_text(attempt: Attempt, *, timed: bool) -> str:

@@ -13,6 +13,7 @@ from hotloop.cli.attempt_text import Parts
 from hotloop.cli.output import Output
 from hotloop.core.command_line import quoted
 from hotloop.errors import ConfigError
+from hotloop.store.sqlite import JOURNAL_FILE
 from hotloop.suite.folder import RUNS_FOLDER, SUITE_FILE
 
 
@@ -30,10 +31,10 @@ def show(
 ) -> None:
     """Show a run's attempts, or one of them with its source."""
     if (run / SUITE_FILE).is_file():
-        raise ConfigError(
-            f"{run} is a suite; show one of its runs, like {run / RUNS_FOLDER / '1-1'}, or see all "
-            f"of it with {quoted(['hotloop', 'report', run])}"
-        )
+        begun = sorted(journal.parent for journal in (run / RUNS_FOLDER).glob(f"*/{JOURNAL_FILE}"))
+        one = f"show one of its runs, like {begun[0]}, or" if begun else "no run of it has begun;"
+        whole = quoted(["hotloop", "report", run])
+        raise ConfigError(f"{run} is a suite; {one} see all of it with {whole}")
     output = Output(as_json=json)
     parts = Parts(diff=diff, prompt=prompt, reply=reply)
     with api.load_run(run) as reader:

@@ -61,7 +61,9 @@ class PlainSuite:
         self._stream.flush()
 
     def begin(self, name: str, limit_s: float | None = None) -> None:
-        """Say nothing: the end of each problem has its line."""
+        """Print that it begins: loading alone may take minutes."""
+        told = "" if limit_s is None else f" under a budget of {limit_s:g} s"
+        self.say(name, f"begun: loading the reference, then the search{told}")
 
     def take(self, name: str, event: Event) -> None:
         """Say nothing: with many runs at a time, each one's events would be noise."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.cli import wording
+from hotloop.cli.earlier_run import LARGER, go_on_command
 from hotloop.core.command_line import quoted
 from hotloop.core.verdict import Status
 from hotloop.engine import RunResult, StopReason
@@ -61,23 +62,26 @@ def closing(plan: SearchPlan, result: RunResult) -> str:
     if plan.config.model is not None:
         effort += f", {_calls(result)} of {plan.config.model}"
     effort += f"; {why}"
-    verdict = result.final or result.fast
+    verdict, command = result.final or result.fast, go_on_command(plan, result.reason)
     if is_waiting:
         return "\n".join((f"waiting: {effort}", *_waiting(plan, result)))
     if not result.passed or verdict is None:
-        return "\n".join((f"no kernel to report: {effort}", *_why_not(result), _go_on(plan)))
+        return "\n".join(
+            (f"no kernel to report: {effort}", *_why_not(result), _go_on(plan, result))
+        )
     return "\n".join(
         (
             f"attempt {result.best_attempt_id}: {wording.outcome(verdict)}; {effort}",
             f"kernel:    {_kernel(plan)}",
             f"reproduce: {plan.verify_command()}",
+            *([f"go on:     {command}"] if result.reason in LARGER else []),
         )
     )
 
 
 def _model_line(plan: SearchPlan) -> str:
     config = plan.config
-    limits = [f"{config.parallel} calls at a time"]
+    limits = [f"{config.parallel} call{'' if config.parallel == 1 else 's'} at a time"]
     if config.max_usd is not None:
         limits.append(f"at most ${config.max_usd:g}")
     if config.max_tokens is not None:
@@ -133,9 +137,9 @@ def _why_not(result: RunResult) -> list[str]:
     return [f"verdicts: {listed}"] if listed else []
 
 
-def _go_on(plan: SearchPlan) -> str:
+def _go_on(plan: SearchPlan, result: RunResult) -> str:
     show = quoted(["hotloop", "show", plan.folder])
-    return f"look closer: {show}; go on: {plan.search_command()}"
+    return f"look closer: {show}; go on: {go_on_command(plan, result.reason)}"
 
 
 def record(plan: SearchPlan, result: RunResult) -> dict[str, Any]:

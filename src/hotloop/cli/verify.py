@@ -20,6 +20,7 @@ from hotloop.plan import find_problem
 from hotloop.problems.precision import describe_precision
 from hotloop.search_options import ProblemOptions
 from hotloop.verify import find_device
+from hotloop.verify.isolation_choice import choose_tier
 
 LOADING = "loading the reference; on a GPU its baselines are timed first"
 
@@ -55,13 +56,19 @@ def verify(
 
     kernel = read_candidate(candidate)
     where = find_device(device)
+    api.wanted_tier(tier, where, short=short)  # before anything is said or loaded
+    choose_tier(min_isolation or api.DEFAULT_ISOLATION)
     wanted: ProblemOptions = {
         "settings": options.settings_of(set_), "data": data, "precision": precision
     }  # fmt: skip
     found = find_problem(problem, where, wanted)
     if precision is not None:
         output.say(describe_precision(found))
-    begun = "asking the warm judge; a problem that it has not is loaded first" if warm else LOADING
+    begun = (
+        "asking the warm judge; it loads the problem first where it has not yet"
+        if warm
+        else LOADING
+    )
     output.say(begun)
     verdict = api.verify(
         found,

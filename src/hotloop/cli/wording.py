@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from hotloop.cli import timing_text
 from hotloop.core.attempt import Action, Attempt
 from hotloop.core.units import format_ms
-from hotloop.core.verdict import Performance, Verdict
+from hotloop.core.verdict import Performance, Stage, Verdict
 
 NOTHING = "-"
 
@@ -37,7 +37,7 @@ def columns(*, timed: bool, actions: bool = False) -> tuple[str, ...]:
         timed: whether times mean something on the run's device.
         actions: whether attempts come of one another, so that each says what it was to do.
     """
-    figures = ("time", "speed-up") if timed else ("static cost",)
+    figures = ("time", "speed-up") if timed else ("static cost (less is better)",)
     told = ("action", "from") if actions else ()
     return ("id", *told, "status", "stage", *figures, *(("asked",) if actions else ()))
 
@@ -113,7 +113,9 @@ def speedup(performance: Performance) -> str:
 def outcome(verdict: Verdict) -> str:
     """Return one line on a verdict: status, where it stopped or how fast it is, and why."""
     where = f"{verdict.stage.value}, tier {verdict.tier.value}, {verdict.device}"
-    line = f"{verdict.status.value} ({where}, isolation {verdict.isolation})"
+    if verdict.stage is not Stage.EXTRACT:  # else nothing ran, in no cage
+        where += f", isolation {verdict.isolation}"
+    line = f"{verdict.status.value} ({where})"
     if verdict.performance is not None:
         performance = verdict.performance
         ratio = speedup(performance)

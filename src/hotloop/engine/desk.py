@@ -170,6 +170,8 @@ class Desk:
         if isinstance(call.error, Pending):
             self.waiting[call.attempt.id] = call.error.waiting
             self._warn_once(call.error.notice)
+            if call.error.fault:
+                self._session.reporter.warning(call.error.fault)
             return None
         if isinstance(call.error, NotRecorded):
             # A recording ends here: nobody can be asked any more, and nothing is wrong.

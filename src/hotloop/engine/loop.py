@@ -69,6 +69,11 @@ def run_search(
         return _end(parts, spec, reporter, waiting)
     except TurnGivenUp:
         return _end(parts, spec, reporter, Ending(reason=StopReason.INTERRUPTED))
+    except StoreError:
+        raise  # the journal itself failed: there is nowhere to note it
+    except HotloopError as exc:
+        reporter.stopped(StopReason.FAILED, spec.budget, message=str(exc))
+        raise
     reporter.setup(info, max(0.0, clock() - began_s - waited_s(parts.verifier)))
     meter = Meter(spec.budget, parts.store, clock=clock, has_final=spec.device != "cpu")
     session = Session(

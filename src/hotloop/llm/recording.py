@@ -11,6 +11,7 @@ import gzip
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ from hotloop.errors import ConfigError
 
 FORMAT = "hotloop-recording"
 VERSION = 1
+OPTIONS = ("strategy", "parallel", "language", "sees", "seed")
+"""What decides which calls a search asks for, besides its start."""
+START = "start"
+"""Among a run's options: the id of the candidate that it began with."""
 MAX_BYTES = 1 << 30
 """A recording that unpacks to more is refused before it fills the memory."""
 
@@ -67,7 +72,8 @@ class Recording:
     def made_with(self, problem_id: str) -> str:
         """Return the options of a problem's run as on a command line; empty: not known."""
         known = self.options.get(problem_id) or {}
-        return quoted(option_words({f"--{name}": value for name, value in known.items()}))
+        words = quoted(option_words({f"--{name}": known.get(name) for name in OPTIONS}))
+        return f"{words} and the same --start" if START in known else words
 
 
 def write_recording(path: Path, recording: Recording) -> None:
@@ -95,7 +101,8 @@ def write_recording(path: Path, recording: Recording) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # it need not be there, and its file system may be read-only
+            temporary.unlink()
         raise
 
 

@@ -7,6 +7,7 @@ Replies are found by problem, attempt and sample. Prompts may differ from those 
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 from hotloop import errors
@@ -122,8 +123,8 @@ class ReplayModel:
             "of the recorded run"
         )
         return (
-            f"{left} of {len(recorded)} recorded calls were not played: this search asked for "
-            f"{missing[0]}, which {self._path} does not hold; {cure}, in a new --out"
+            f"{left} of {len(recorded)} calls in {self._path} were not played, {cure}, in a new "
+            f"--out; this search asked for {missing[0]}, which is not among them"
         )
 
 

@@ -61,7 +61,7 @@ def look(path: Path) -> Look:
 
 
 def _fault(path: Path, found: os.stat_result, told: str) -> Look:
-    # Down to the nanosecond, so that the line is another one after each change.
+    # Down to the millisecond, so that the line is another one after each change.
     second, nanosecond = divmod(found.st_mtime_ns, 10**9)
-    written = f"{time.strftime('%H:%M:%S', time.localtime(second))}.{nanosecond:09d}"
+    written = f"{time.strftime('%H:%M:%S', time.localtime(second))}.{nanosecond // 10**6:03d}"
     return Look(None, f"{path.name} (of {written}) {told}: {_ADVICE}")

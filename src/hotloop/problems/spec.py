@@ -60,6 +60,11 @@ def _load(
         check_settings(chosen, parse_python(problem.source, text))
         return replace(problem, settings=dict(chosen))
     path = Path(path_or_name)
+    if path.is_dir():
+        raise ConfigError(
+            f"{text} is a folder; expected a problem file in it (.py, .txt, .md), or for the "
+            "folder of a run or suite one of hotloop show, prompt, report"
+        )
     if not path.is_file():
         raise ConfigError(
             f"{text}: there is no such file; expected a problem file (.py, .txt, .md) or a name "

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hotloop.core import language
+from hotloop.core.extension import BUILDER, uses_extension
 from hotloop.core.python_source import dotted, parse_python
 
 MAX_SOURCE_CHARS = 400_000
@@ -41,7 +42,7 @@ class Program:
     has_kernel: bool
     """Whether a function is decorated as a kernel, or CUDA source is built inline."""
     is_cuda: bool
-    """Whether it builds CUDA source inline."""
+    """Whether it builds CUDA source inline, for its forward to use."""
     is_gluon: bool = False
     """Whether one of its kernels is a Gluon kernel."""
 
@@ -94,15 +95,15 @@ def read_program(text: str) -> Program:
     )
     names = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
     names |= {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    is_cuda = bool(names & {"load_inline"})
+    builds = BUILDER in names
     is_gluon = bool(gluon_kernels(tree))
     return Program(
         text=text,
         parses=True,
         has_model=model is not None,
         has_forward=model is not None and _returns(model),
-        has_kernel=is_cuda or is_gluon or any(is_kernel(n) for n in ast.walk(tree)),
-        is_cuda=is_cuda,
+        has_kernel=builds or is_gluon or any(is_kernel(n) for n in ast.walk(tree)),
+        is_cuda=builds and uses_extension(tree),
         is_gluon=is_gluon,
     )
 

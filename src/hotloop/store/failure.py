@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
 
-from hotloop.errors import StoreError
+from hotloop.errors import ForeignRun, StoreError
 from hotloop.store.snapshots import JOURNAL_FILE, newest_good
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -38,6 +38,18 @@ def store_errors(folder: Path) -> Iterator[None]:
         raise StoreError(_describe_sqlite(exc, folder)) from exc
     except OSError as exc:
         raise StoreError(_describe_os(exc, folder)) from exc
+
+
+def is_there(folder: Path) -> bool:
+    """Return whether anything has a path that a folder is wanted at.
+
+    Raises:
+        ForeignRun: a file lies where a folder above it would have to be.
+    """
+    above = next((path for path in folder.parents if path.exists()), None)
+    if above is not None and not above.is_dir():
+        raise ForeignRun(f"{folder}: {above} is a file and can hold no folder; use another --out")
+    return folder.exists()
 
 
 def damaged(folder: Path, why: str) -> str:

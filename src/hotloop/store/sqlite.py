@@ -28,7 +28,7 @@ from hotloop.core.record import to_json
 from hotloop.errors import ForeignRun, StoreError
 from hotloop.store import rows, snapshots
 from hotloop.store.blobs import read_candidate, write_candidate
-from hotloop.store.failure import store_errors
+from hotloop.store.failure import is_there, store_errors
 from hotloop.store.file_system import NOT_LOCAL, file_system_magic
 from hotloop.store.identity import check_note_kind, check_same_run
 from hotloop.store.lease_book import SqliteLeases
@@ -236,7 +236,7 @@ def check_folder(folder: Path) -> None:
         StoreError: it cannot be read.
     """
     with store_errors(folder):
-        if not folder.exists():
+        if not is_there(folder):
             return
         if not folder.is_dir():
             raise ForeignRun(f"{folder} is a file; --out wants a new or an existing run folder")

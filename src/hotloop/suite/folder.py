@@ -20,7 +20,7 @@ from typing import Any
 from hotloop.core.record import from_json, to_json
 from hotloop.errors import ForeignRun
 from hotloop.store.blobs import sync
-from hotloop.store.failure import store_errors
+from hotloop.store.failure import is_there, store_errors
 from hotloop.store.lock import LOCK_FILE, FolderLock
 from hotloop.store.sqlite import JOURNAL_FILE
 from hotloop.verify.seat_use import SeatUse
@@ -244,7 +244,7 @@ def check_suite(folder: Path, asked: SuiteRecord) -> SuiteRecord | None:
         StoreError: it cannot be read.
     """
     with store_errors(folder):
-        if not folder.exists():
+        if not is_there(folder):
             return None
         if not folder.is_dir():
             raise ForeignRun(f"{folder} is a file; --out wants a new or an existing suite folder")

@@ -24,6 +24,7 @@ from hotloop.errors import (
     SandboxUnavailable,
     ToolMissing,
     WorkerDied,
+    WorkerTimeout,
 )
 from hotloop.verify.gpu_choice import GpuChoice
 from hotloop.verify.isolation_choice import choose_tier
@@ -125,7 +126,7 @@ class LocalVerifier:
             "audit": to_json(self.known_audit),
             "ahead": [to_json(c) for c in ahead if self._static(c, Tier.FAST, problem) is None],
         }
-        result = self._ask("load", params, LOAD_S)
+        result = self._ask_long("load", params)
         self._problem = problem
         self._is_loaded = True
         info = from_json(ProblemInfo, result)
@@ -142,7 +143,7 @@ class LocalVerifier:
             InfraError: the machine is at fault.
         """
         self._start()
-        return from_json(Audit, self._ask("audit", {"problem": to_json(problem)}, LOAD_S))
+        return from_json(Audit, self._ask_long("audit", {"problem": to_json(problem)}))
 
     def build(self, candidate: Candidate) -> None:
         """Compile ahead. Rejected candidates are not built."""
@@ -246,6 +247,16 @@ class LocalVerifier:
 
     def _command(self) -> list[str]:
         return [sys.executable, "-P", "-m", "hotloop.worker.judge"]
+
+    def _ask_long(self, method: str, params: dict[str, Any]) -> Any:
+        try:
+            return self._ask(method, params, LOAD_S)
+        except WorkerTimeout as exc:
+            raise WorkerTimeout(
+                f"the problem was not loaded within {LOAD_S:.0f} s and was given up: its reference "
+                "does not end, or is too large for this machine; run the file by itself, or make "
+                "its sizes smaller with --set"
+            ) from exc
 
     def _ask(self, method: str, params: dict[str, Any], timeout_s: float) -> Any:
         if self.gpus.lost is not None:

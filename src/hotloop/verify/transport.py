@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from hotloop import errors
@@ -35,6 +36,7 @@ class JudgeProcess:
             stderr=log,
             start_new_session=True,
         )
+        self._log_path: object = getattr(log, "name", None)
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
         self._waiting: dict[int, queue.Queue[Response]] = {}
@@ -128,7 +130,7 @@ class JudgeProcess:
         try:
             write_frame(self._process.stdin, to_json(request))
         except (OSError, ValueError) as exc:
-            raise WorkerDied(_death(self._process.poll())) from exc
+            raise WorkerDied(self._death(self._process.poll())) from exc
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -152,13 +154,17 @@ class JudgeProcess:
         with self._lock:
             for request_id, waiting in self._waiting.items():
                 waiting.put(
-                    Response(id=request_id, error=WorkerDied.__name__, message=_death(code))
+                    Response(id=request_id, error=WorkerDied.__name__, message=self._death(code))
                 )
 
-
-def _death(code: int | None) -> str:
-    how = "ended" if code is None else f"ended with code {code}"
-    return f"the judge {how} before it answered; see judge.log in the run folder, then run again"
+    def _death(self, code: int | None) -> str:
+        how = "ended" if code is None else f"ended with code {code}"
+        look = (
+            f"see {self._log_path}"
+            if isinstance(self._log_path, (str, Path))
+            else "the problem's own code may have ended it: run the file by itself"
+        )
+        return f"the judge {how} before it answered; {look}, then run again"
 
 
 def _error_class(name: str) -> type[HotloopError]:

@@ -152,6 +152,7 @@ def unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the index tuple of a flat position."""
     index: list[int] = []
     for size in reversed(shape):
+        size = max(size, 1)  # a tensor without elements has its only position at 0
         index.append(flat % size)
         flat //= size
     return tuple(reversed(index))

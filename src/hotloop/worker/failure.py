@@ -42,15 +42,23 @@ def describe_error(exc: BaseException, folder: str) -> dict[str, Any]:
     cause = cause_of(exc)
     reached = own_frames(exc, folder) if cause is not exc else ""  # an interpreted kernel
     summary = "".join(traceback.format_exception_only(cause))
-    described = {
-        "kind": _kind(cause),
+    described: dict[str, Any] = {
+        "kind": "compile_error" if _is_no_python(cause, folder) else _kind(cause),
         "type": type(cause).__name__,
         "message": str(cause).replace(folder.rstrip(os.sep) + os.sep, "")[:4000],
         "traceback": (reached + own_frames(cause, folder) + summary)[-6000:],
     }
     if isinstance(cause, (CompilationError, PTXASError)):
         described |= _refusal(cause, folder)
+    if isinstance(cause, SyntaxError) and _is_no_python(cause, folder):
+        described["line"] = cause.lineno
     return described
+
+
+def _is_no_python(exc: BaseException, folder: str) -> bool:
+    """Whether a file of the candidate cannot be parsed; text that it made up itself is no file."""
+    prefix = folder.rstrip(os.sep) + os.sep
+    return isinstance(exc, SyntaxError) and str(exc.filename or "").startswith(prefix)
 
 
 def _refusal(cause: BaseException, folder: str) -> dict[str, Any]:

@@ -37,7 +37,10 @@ from hotloop.worker.draw import (
 from hotloop.worker.envelope import OtherOrder, orders, outlier_reason, recurrent_parts
 from hotloop.worker.memory import DoesNotFit
 from hotloop.worker.module_runner import ModuleRunner, bind, state_of, tensors_of
+from hotloop.worker.nothing_to_judge import require_elements, require_tensors
+from hotloop.worker.opposed import FirstProducts
 from hotloop.worker.precision import STRICT, applied
+from hotloop.worker.random_sources import FREE
 from hotloop.worker.value_profiles import KEEPS_INPUTS, MODEL_PROFILES
 
 PROFILES = value_profiles.names(MODEL_PROFILES)
@@ -59,19 +62,21 @@ class ModelReference(Reference):
         self._runner = ModuleRunner(loaded, self.precision.dtype)
         named = self._runner.model.named_parameters()
         self.parameter_names = frozenset(name for name, _ in named)
-        self.constant_names = self._constant_names()
-        self.reach = value_profiles.Reach()
+        built = [state_of(self._runner.build(NOMINAL_SEED + i)) for i in (0, 1)]
+        constants, buffers = parameters.constant_names(built[0], built[1], self.parameter_names)
+        self.constant_names, self.reach = constants, value_profiles.Reach(buffers=buffers)
         self._compiled: baselines.CompiledModel | None = None
         self._compiles = self.device == "cuda"
         nominal = self.draw(NOMINAL_SEED, "shipped")
+        require_tensors(nominal.inputs)
         inputs.check_repeats(nominal.inputs, self._draw_inputs(NOMINAL_SEED)[0])
         outputs = self._survey(nominal)
+        require_elements(outputs)
         self._specs = self._describe(nominal, outputs)
         self.io_bytes = nbytes([*tensors_of(nominal.inputs), *nominal.state.values(), *outputs])
         self._degenerate = degenerate_reasons(self, nominal, outputs)
-        self.takes_biases = parameters.takes_biases(nominal.state, self.census) and from_bias.fits(
-            self.flops, self.device
-        )
+        rules = parameters.bias_rules(nominal.state, self.census)
+        self.bias_rules = rules if from_bias.fits(self.flops, self.device) else None
         del nominal, outputs
         self.profiles, self._exact = admitted(self)
         self.final_profiles = for_final(self)
@@ -83,26 +88,22 @@ class ModelReference(Reference):
         state = state_of(self._runner.build(seed))
         values, self.sources = self._draw_inputs(seed)
         gen = inputs.generator(seed, self.device)
-        for value, source in zip(values, self.sources, strict=True):
-            if source is not None and profile not in KEEPS_INPUTS:
-                value_profiles.fill(value, profile, gen, self.reach)
+        if profile not in KEEPS_INPUTS:
+            inputs.overwrite(values, self.sources, profile, gen, self.reach)
         parameters.replace(state, profile, gen, constants=self.constant_names, reach=self.reach)
         return Draw(values, state, seed, profile)
 
     def redraw_inputs(self, draw: Draw, seed: int) -> None:
         """Refill free inputs in place; call `get_inputs` again only for the others."""
         gen = inputs.generator(seed, self.device)
-        structured = []
-        for value, source in zip(draw.inputs, self.sources, strict=True):
-            law = source and (source if draw.profile in KEEPS_INPUTS else draw.profile)
-            refilled = law is not None and inputs.refill(value, law, gen, self.reach)
-            structured.append(not refilled)
-        if any(tensors_of(v) for v, s in zip(draw.inputs, structured, strict=True) if s):
+        copied = [not inputs.renews(law, draw.profile) for law in self.sources]
+        if any(tensors_of(v) for v, c in zip(draw.inputs, copied, strict=True) if c):
             fresh, _ = self._draw_inputs(seed)
-            for old, new, copied in zip(draw.inputs, fresh, structured, strict=True):
-                if copied:
+            for old, new, is_copied in zip(draw.inputs, fresh, copied, strict=True):
+                if is_copied:
                     for target, values in zip(tensors_of(old), tensors_of(new), strict=True):
                         target.copy_(values)
+        inputs.overwrite(draw.inputs, self.sources, draw.profile, gen, self.reach)
         draw.seed = seed
 
     def eager(self, draw: Draw) -> Outputs:
@@ -215,7 +216,7 @@ class ModelReference(Reference):
 
     def rigour(self, profile: str, output: int) -> Rigour:
         """Return which rules hold: fewer for values beyond float16 that eager bears badly."""
-        told = self.reach.far if profile == "far" else ()
+        told = self.reach.rules.get(profile, ())
         return told[output] if output < len(told) else Rigour.FULL
 
     def baseline_names(self) -> tuple[str, ...]:
@@ -250,27 +251,19 @@ class ModelReference(Reference):
         with inputs.seeded(seed, self.device), user_code(self.loaded.problem, "get_inputs()"):
             return inputs.draw_inputs(get_inputs, self.device, self.precision.dtype)
 
-    def _constant_names(self) -> frozenset[str]:
-        first = state_of(self._runner.build(NOMINAL_SEED))
-        second = state_of(self._runner.build(NOMINAL_SEED + 1))
-        return frozenset(
-            name
-            for name, value in first.items()
-            if value.dtype.is_floating_point
-            and torch.equal(value, second[name])
-            and (
-                name in self.parameter_names or name.rpartition(".")[2] in inputs.RUNNING_STATISTICS
-            )
-        )
-
     def _survey(self, draw: Draw) -> Outputs:
         """Run once under the counters, then once for outputs, time and the peak of memory."""
         self.census = Census()
         counter = FlopCounterMode(display=False)
+        products = FirstProducts(draw.inputs, draw.state)
         tensors = tensors_of(draw.inputs)
         versions = [t._version for t in tensors]
-        with self.census, counter:
+        with self.census, counter, products:
             self.eager(draw)
+        free = {i for i in products.inputs if self.sources[i] in FREE}
+        if free:
+            self.reach.opposed_inputs = frozenset(free)
+            self.reach.opposed_weights = frozenset(products.weights)
         self.flops = float(counter.get_total_flops())
         if versions != [t._version for t in tensors]:
             self._runner.copies_inputs = True

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from hotloop.core.problem import ProblemKind
+from hotloop.errors import ProblemError
 from hotloop.worker.attention_reference import AttentionReference
 from hotloop.worker.draw import Draw, Outputs, Reference
 from hotloop.worker.model_reference import ModelReference
@@ -29,12 +30,19 @@ def build_reference(loaded: LoadedProblem) -> Reference:
     and one in float64 for each.
 
     Raises:
-        ProblemError: the reference raises, is not finite, or does not fit on the device.
+        ProblemError: the reference raises, is not finite, does not fit on the device, or has
+            nothing to judge. The message names the problem.
     """
     _rename_module(loaded)
-    if loaded.problem.kind is ProblemKind.ATTENTION:
-        return AttentionReference(loaded)
-    return ModelReference(loaded)
+    try:
+        if loaded.problem.kind is ProblemKind.ATTENTION:
+            return AttentionReference(loaded)
+        return ModelReference(loaded)
+    except ProblemError as exc:
+        if str(exc).startswith(f"{loaded.problem.name}:"):
+            raise
+        # What finds it does not always know the file, and many are loaded one after another.
+        raise type(exc)(f"{loaded.problem.name}: {exc}") from exc
 
 
 def _rename_module(loaded: LoadedProblem) -> None:

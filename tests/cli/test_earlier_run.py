@@ -1,0 +1,72 @@
+"""What a command changes in a run that it goes on with is said; closing none is refused."""
+
+import pytest
+from model_run import PROBLEM, plan_in, write_run
+
+from hotloop.cli.earlier_run import changes, go_on_command
+from hotloop.cli.main import main
+from hotloop.plan import plan_search
+
+
+def test_another_judge_is_said_and_the_same_is_not(tmp_path):
+    write_run(tmp_path)
+    assert changes(plan_in(tmp_path)) == []
+    (line,) = changes(plan_in(tmp_path, judge="bundle"))
+    assert line == "judge: bundle from now on; the 3 verdicts so far are of local"
+
+
+def test_a_limit_that_is_reached_already_is_said(tmp_path):
+    write_run(tmp_path)
+    assert changes(plan_in(tmp_path, max_candidates=4)) == []
+    (line,) = changes(plan_in(tmp_path, max_candidates=3))
+    assert "--max-candidates 3: the run has 4 candidates already" in line
+    assert changes(plan_in(tmp_path, out=tmp_path / "new", max_candidates=1)) == []
+
+
+def test_a_run_that_is_not_there_cannot_be_closed(tmp_path, capsys):
+    (tmp_path / "p.py").write_text(PROBLEM)
+    folder = tmp_path / "none"
+    words = ["optimize", str(tmp_path / "p.py"), "--device", "cpu", "--out", str(folder)]
+    assert main([*words, "--close"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"hotloop: --close: {folder} holds no run")
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("reason", "end"),
+    [
+        ("wall", "and a larger --budget"),
+        ("candidates", "--budget 20s --seed 0 --out run and a larger --max-candidates"),
+        ("interrupted", "--max-candidates 2 --seed 0 --out run"),
+    ],
+)
+def test_the_command_that_goes_on_names_the_limit_that_ended_it(tmp_path, reason, end):
+    path = tmp_path / "p.py"
+    path.write_text(PROBLEM)
+    plan = plan_search(path, device="cpu", out="run", budget=20, max_candidates=2)
+    command = go_on_command(plan, reason)
+    for words in end.split(" --"):
+        assert words.removeprefix("--") in command
+    assert ("--budget" in command.removesuffix("--budget")) is (reason != "wall")
+    assert ("--max-candidates 2" in command) is (reason != "candidates")
+
+
+@pytest.mark.parametrize("model", ["dir:p.py", "dir:p.py/answers"])
+def test_a_folder_of_answers_that_cannot_be_leaves_no_run(tmp_path, capsys, monkeypatch, model):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.py").write_text(PROBLEM)
+    words = ["optimize", "p.py", "--device", "cpu", "--out", "run", "--model", model]
+    assert main(words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "p.py is a file; name another" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_neither_does_one_that_the_system_refuses(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.py").write_text(PROBLEM)
+    words = ["optimize", "p.py", "--device", "cpu", "--out", "run", "--model", "dir:/proc/answers"]
+    assert main(words) == 2
+    assert "expected a folder that can be written" in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "run").exists()
