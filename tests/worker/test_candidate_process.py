@@ -228,8 +228,11 @@ def test_an_error_that_is_no_unicode_can_be_kept(cpu_judge: LocalVerifier) -> No
 def daemon(after: str) -> Candidate:
     """Return a candidate that forks twice; the grandchild sleeps in a session of its own."""
     body = f"""
+def held(module, name):
+    return getattr(module, name)
+
 def start():
-    fork = vars(os)["fo" + "rk"]
+    fork = held(os, "fork")
     near, far = os.pipe()
     child = fork()
     if child == 0:
@@ -252,7 +255,10 @@ class ModelNew"""
 def test_a_daemon_left_behind_is_swept(cpu_judge: LocalVerifier, after: str) -> None:
     verdict(cpu_judge, triton())
     before = {p.pid for p in descendants(os.getpid()) if not p.zombie}
-    assert verdict(cpu_judge, daemon(after)).status is Status.PASSED
+    found = verdict(cpu_judge, daemon(after))
+    assert found.status is Status.REWARD_HACK
+    assert found.evidence is not None
+    assert found.evidence.kind == "threads", found.message
     left = {p.pid for p in descendants(os.getpid()) if not p.zombie} - before
     assert left == set()
 

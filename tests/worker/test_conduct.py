@@ -6,11 +6,12 @@ import time
 import pytest
 import torch
 
-from hotloop.worker import copy_out, poison
+from hotloop.worker import copy_out, observation, poison
+from hotloop.worker.beside_kernels import refused
+from hotloop.worker.call_rules import works_unwatched
 from hotloop.worker.cases import Case
-from hotloop.worker.claims import MalformedAnswer, Observed
+from hotloop.worker.claims import MalformedAnswer, Observed, patched
 from hotloop.worker.compare import make_bound
-from hotloop.worker.conduct import _refused
 from hotloop.worker.known_case import Known
 from hotloop.worker.launches import Launches
 from hotloop.worker.one_element import with_one_changed
@@ -19,7 +20,7 @@ from hotloop.worker.state_guard import StateGuard
 
 SEEN = {
     "launches": 1, "operations": [], "answers": [], "from_kernels": 1, "python_threads": 1,
-    "tasks": 0,
+    "tasks": 0, "hidden": [], "started": 0,
 }  # fmt: skip
 
 
@@ -51,7 +52,7 @@ def test_a_watcher_sees_the_tensors_before_and_after():
 
 
 @pytest.mark.parametrize(
-    ("policy", "census", "operations", "refused"),
+    ("policy", "census", "operations", "found"),
     [
         ("none", set(), {"mm": 100}, "mm"),
         ("none", set(), {"_softmax": 100}, "_softmax"),
@@ -62,8 +63,8 @@ def test_a_watcher_sees_the_tensors_before_and_after():
         ("anchored", {"_softmax"}, {"_softmax": 10, "sum": 49, "zeros": 100}, None),
     ],
 )
-def test_operations_beside_a_kernel(policy, census, operations, refused):
-    assert _refused(operations, policy, frozenset(census), largest=100) == refused
+def test_operations_beside_a_kernel(policy, census, operations, found):
+    assert refused(operations, policy, frozenset(census), largest=100) == found
 
 
 @pytest.mark.parametrize("shape", [(8, 48), (1000,), (3, 5, 7)])
@@ -88,7 +89,7 @@ def test_layout_stays_and_integers_are_left_alone():
 def test_threads_and_patches_are_told(monkeypatch):
     guard = StateGuard()
     before = guard.describe()
-    assert before["patched"] == []
+    assert guard.patched() == []
     done = threading.Event()
     thread = threading.Thread(target=done.wait)
     thread.start()
@@ -99,8 +100,22 @@ def test_threads_and_patches_are_told(monkeypatch):
     assert found["tasks"] >= 1
     monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
     monkeypatch.setattr(copy_out, "copy_out", print)
+    monkeypatch.setattr(observation.Observation, "call", print)
+    monkeypatch.setattr(StateGuard, "describe", dict)
     names = {"hotloop.worker.copy_out.copy_out", "time.perf_counter"}
-    assert set(guard.describe()["patched"]) == names
+    assert names | {"Observation.call", "StateGuard.describe"} <= set(guard.patched())
+
+
+def test_hooks_around_launches_are_told():
+    from triton import knobs
+
+    guard = StateGuard()
+    knobs.runtime.launch_enter_hook.add(print)
+    try:
+        assert guard.patched() == ["triton.launch_enter_hook"]
+    finally:
+        knobs.runtime.launch_enter_hook.remove(print)
+    assert guard.patched() == []
 
 
 def test_code_that_was_exchanged_inside_a_function_is_told():
@@ -108,7 +123,7 @@ def test_code_that_was_exchanged_inside_a_function_is_told():
     code = poison.fill.__code__
     poison.fill.__code__ = (lambda tensor: None).__code__
     try:
-        assert guard.describe()["patched"] == ["hotloop.worker.poison.fill"]
+        assert "hotloop.worker.poison.fill" in guard.patched()
     finally:
         poison.fill.__code__ = code
 
@@ -119,7 +134,8 @@ def test_code_that_was_exchanged_inside_a_function_is_told():
         {"launches": "many"},
         {"operations": [{"name": "mm"}]},
         {"answers": {"mm": 0}},
-        {"patched": "none"},
+        {"hidden": [{"name": "mm"}]},
+        {"started": True},
         {"tasks": None},
     ],
 )
@@ -127,6 +143,13 @@ def test_what_is_no_observation_is_refused(spoilt):
     assert Observed.read(SEEN).launches == 1
     with pytest.raises(MalformedAnswer):
         Observed.read({**SEEN, **spoilt})
+
+
+def test_what_is_no_list_of_patches_is_refused():
+    assert patched({}) == ()
+    assert patched({"patched": ["torch.equal"]}) == ("torch.equal",)
+    with pytest.raises(MalformedAnswer):
+        patched({"patched": "none"})
 
 
 def known(golden, *inputs):
@@ -160,6 +183,17 @@ def test_a_result_is_right_within_its_limits_only():
     assert case.is_right(outputs)
     assert not case.is_right([outputs[0] * 1.01])
     assert case.largest == 48
+
+
+@pytest.mark.parametrize(
+    ("watched", "bare", "more"),
+    [([0], [48], True), ([0], [0], False), ([48], [48], False), ([0, 48], [48, 48], False),
+     ([0, 0], [48, 0], False), ([0], [], False), ([10], [33], False)],
+)  # fmt: skip
+def test_work_that_is_done_in_every_bare_call_only_is_told(watched, bare, more):
+    x = torch.rand(6, 8)
+    case, _ = known(x.double() * 2, x)
+    assert works_unwatched(case, watched, bare) == more
 
 
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.int32, torch.bool])

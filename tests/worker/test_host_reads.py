@@ -1,10 +1,16 @@
 """Values that leave for the host are counted; arithmetic on tensors and a few values are not."""
 
+import io
+import sys
+
+import numpy as np
 import pytest
 import torch
+from torch.utils import dlpack
 
-from hotloop.worker.conduct import _refused
-from hotloop.worker.host_reads import HostReads
+from hotloop.worker.beside_kernels import refused
+from hotloop.worker.host_reads import GONE, PRINTED, HostReads, wrap_capsules
+from hotloop.worker.library_calls import LibraryCalls
 
 
 def counted(work, *, paused=False):
@@ -31,12 +37,109 @@ def test_values_handed_to_the_host_are_counted(work, n):
     assert sum(counted(work).values()) == n
 
 
+def in_a_callback(x):
+    z = torch.zeros(1, 1)
+    torch.nn.functional.triplet_margin_with_distance_loss(
+        z, z, z, distance_function=lambda a, b: torch.zeros(1) + float(x.numpy().sum())
+    )
+
+
+class Wrapped:
+    def __init__(self, x):
+        self.x = x
+
+    def __dlpack__(self, **named):
+        return dlpack.to_dlpack(self.x)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+@pytest.fixture
+def capsules(monkeypatch):
+    for owner in (torch, torch._C, dlpack):
+        for name in ("to_dlpack", "_to_dlpack", "_to_dlpack_versioned"):
+            if hasattr(owner, name):
+                monkeypatch.setattr(owner, name, getattr(owner, name))
+    wrap_capsules()
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        in_a_callback,
+        lambda x: np.asarray(x),
+        lambda x: np.from_dlpack(x),
+        lambda x: np.from_dlpack(Wrapped(x)),
+        lambda x: x.clone().apply_(lambda v: 2 * v),
+        lambda x: x.clone().map_(x, lambda a, b: a + b),
+        lambda x: bytes(x.clone().untyped_storage()),
+        lambda x: torch.save(x, io.BytesIO()),
+        lambda x: torch._C.TensorBase.numpy(x),
+    ],
+)
+def test_ways_past_the_methods_are_counted(capsules, work):
+    assert sum(counted(work).values()) >= 20
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x: x.untyped_storage().data_ptr() + x.untyped_storage().nbytes(),
+        lambda x: f"{x} {x.shape} {x.sum()}",
+        lambda x: f"{x.expand(1000, 4, 5)}",
+        lambda x: (x.clone() * 2).softmax(dim=1),
+    ],
+)
+def test_addresses_sizes_and_summaries_are_not(work):
+    assert sum(counted(work).values()) <= 1
+
+
+def test_text_of_many_values_is_counted():
+    y = torch.rand(PRINTED // 2 + 1000 // 2)
+    with HostReads(lambda: False) as reads:
+        for part in y.split(500):
+            repr(part)
+            str(part)
+    assert reads.read == {"print": 2 * y.numel() - PRINTED}
+
+
+def test_a_hook_that_is_taken_away_is_told():
+    with HostReads(lambda: False) as reads:
+        sys.setprofile(None)
+    assert reads.read.keys() == {GONE}
+    assert sys.getprofile() is None
+
+
+def test_the_hook_rests_inside_a_kernel():
+    seen = []
+    with HostReads(lambda: False) as reads:
+        before = reads.apart_from(lambda tensors: lambda: seen.append(sys.getprofile()))
+        after = before([])
+        seen.append(sys.getprofile())
+        after()
+        assert sys.getprofile() is not None
+    assert seen == [None, None]
+    assert reads.read == {}
+
+
+def test_single_values_are_counted_by_the_dispatcher_and_the_watchs_own_are_not():
+    x = torch.rand(4, 5)
+    calls = LibraryCalls([x], range(0))
+    with HostReads(lambda: calls.is_in_kernel or calls.is_noting) as reads, calls:
+        y = x.exp() + 1  # whose values the watch reads
+        assert bool(y[0, 0] > 0)
+        assert float(y[1, 1]) > 0
+    assert calls.host_reads == {"_local_scalar_dense": 2}
+    assert reads.read == {"__float__": 1}
+
+
 def test_nothing_is_counted_inside_a_kernel():
     assert counted(lambda x: x.tolist(), paused=True) == {}
 
 
 @pytest.mark.parametrize(
-    ("operations", "policy", "census", "refused"),
+    ("operations", "policy", "census", "expected"),
     [
         ({"tolist": 100}, "anchored", {"mm"}, "tolist"),
         ({"tolist": 10}, "anchored", {"mm"}, None),
@@ -47,5 +150,5 @@ def test_nothing_is_counted_inside_a_kernel():
         ({"zeros": 100, "copy": 100}, "anchored", {"sum"}, None),
     ],
 )
-def test_what_may_stand_beside_a_kernel(operations, policy, census, refused):
-    assert _refused(operations, policy, frozenset(census), 100) == refused
+def test_what_may_stand_beside_a_kernel(operations, policy, census, expected):
+    assert refused(operations, policy, frozenset(census), 100) == expected

@@ -7,13 +7,13 @@ sets of inputs and outputs lie side by side, alike, so that calls can be told ap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from hotloop.worker.arena import Arena, Layout, Offset, Slot
-from hotloop.worker.poison import fill
+from hotloop.worker.poison import fill, hide
 from hotloop.worker.reference import Draw, Reference
 
 MAX_SETS = 16
@@ -33,6 +33,7 @@ class Board:
     reserve_bytes: int
     precision: str = "as_shipped"
     """The problem's policy: a candidate's library calls on this board begin with its flags."""
+    _written: set[int] = field(default_factory=set)
 
     @classmethod
     def build(
@@ -71,11 +72,20 @@ class Board:
     def write_inputs(self, index: int, draw: Draw) -> None:
         """Copy a draw's inputs into set `index` and poison that set's outputs."""
         inputs, outputs = self.sets[index]
+        self._written.add(index)
         for slot, value in zip(inputs, draw.inputs, strict=True):
             if isinstance(slot, Slot):
                 self.arena.view(slot).copy_(value)
         for slot in outputs:
             fill(self.arena.view(slot))
+
+    def hide_inputs(self) -> None:
+        """Poison all inputs that were written: work ahead of a call must not see any."""
+        for index in sorted(self._written):
+            for slot in self.sets[index][0]:
+                if isinstance(slot, Slot):
+                    hide(self.arena.view(slot))
+        self._written.clear()
 
     def inputs_unchanged(self, index: int, draw: Draw) -> bool:
         """Whether set `index` still holds the draw's inputs, bit for bit."""

@@ -17,7 +17,8 @@ from hotloop.worker.arena import Slot
 from hotloop.worker.arguments import decode_args
 from hotloop.worker.channel import Channel, ChannelClosed
 from hotloop.worker.cuda_host import CudaHost
-from hotloop.worker.host import Host
+from hotloop.worker.dispatch_witness import DispatchWitness
+from hotloop.worker.host import Host, describe_output
 from hotloop.worker.launches import Launches
 from hotloop.worker.module_host import (
     HostedModel,
@@ -28,6 +29,7 @@ from hotloop.worker.module_host import (
 )
 from hotloop.worker.observation import Observation
 from hotloop.worker.precision import take_on
+from hotloop.worker.starts import Starts
 
 
 def serve(channel: Channel, arena_fd: int | None) -> int:
@@ -50,6 +52,11 @@ class CandidateHost(Host):
     _recorder: Any = None
     _observation: Observation
 
+    def __init__(self, arena_fd: int | None) -> None:
+        super().__init__(arena_fd)
+        self._witness = DispatchWitness()
+        self._starts = Starts()
+
     def load(self, message: dict[str, Any]) -> None:
         """Write the sources, execute the entry file, construct the model, bind the state."""
         launches = Launches()
@@ -64,7 +71,8 @@ class CandidateHost(Host):
             interpreter.install()
             launches.watch_interpreter()
             poison.fill_new_memory()
-        self._observation = Observation(launches, self.forward)
+        self._observation = Observation(launches, self.forward, self._witness, starts=self._starts)
+        self.patched = self._observation.patched
         take_on(message["precision"])
         folder = Path.cwd()
         write_sources(folder, message["sources"])
@@ -81,31 +89,42 @@ class CandidateHost(Host):
 
     def forward(self, index: int) -> list[torch.Tensor]:
         """Run the candidate's forward on set `index`."""
-        return flatten_outputs(self._hosted.model(*self.inputs(index)))
+        with self._witness:
+            return flatten_outputs(self._hosted.model(*self.inputs(index)))
 
     def poison(self) -> None:
         """Poison the free blocks of torch's allocator."""
         poison.fill_free_blocks()
 
     def _handle(self, message: dict[str, Any]) -> dict[str, Any]:
-        return self._observe(message) if message["op"] == "observe" else super()._handle(message)
+        if message["op"] == "observe":
+            self._copy_out(self._observation.step(message["step"]), message["set"])
+            self._sync()
+            return {}
+        if message["op"] == "call" and not message["timed"] and not message["bare"]:
+            return self._observe(message)
+        # A bare call runs as timed ones do, through the same frames; the rest is noted beside it.
+        bare = message["op"] == "call" and message.get("bare", False)
+        begun = self._starts.count
+        self._witness.awake = bare
+        answer = super()._handle(message)
+        if bare:
+            answer |= {"work": self._witness.work, "started": self._starts.count - begun}
+        return answer
 
     def _observe(self, message: dict[str, Any]) -> dict[str, Any]:
         if self._cuda:
-            torch.cuda.synchronize()
-            # Zeros are indices that exist: poison, taken for one, would end the CUDA context of a
-            # forward that goes on with what its kernels, left out here, should have found.
-            patterns = {"ghost": 0, "watch": poison.OTHER_16}
-            poison.fill_free_blocks(patterns.get(message["step"], poison.PATTERN_16))
-            torch.cuda.synchronize()
+            self._sync()
+            poison.fill_free_blocks(poison.PATTERNS[message["fresh"]])
+            self._sync()
+        poison.FreshMemory.numbers = message["fresh"] == "numbers"
         start, size = self.arena.bytes.data_ptr(), self.arena.bytes.numel()
-        outputs, seen = self._observation.run(
-            message["step"], message["set"], range(start, start + size)
-        )
+        wanted, shared = self._sets[message["set"]][1], range(start, start + size)
+        self._witness.awake = True
+        outputs, seen = self._observation.call(message, wanted, shared)
         self._copy_out(outputs, message["set"])
-        if self._cuda:
-            torch.cuda.synchronize()
-        return seen
+        self._sync()
+        return {"outputs": [describe_output(t) for t in outputs], **seen}
 
     def record(self, message: dict[str, Any]) -> dict[str, Any]:
         """Record the kernel launches of one forward on set 0."""

@@ -52,13 +52,20 @@ NO_ARITHMETIC = MOVES | frozenset(
         "set", "set_data", "split_with_sizes", "swapaxes", "unfold", "unsafe_split", "view_as",
         "zero", "zeros", "zeros_like",
         "expand_as", "flatten", "hstack", "tile", "to", "type_as", "unflatten", "vstack",
+        "adjoint", "as_strided_scatter", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag",
+        "broadcast_to", "column_stack", "concat", "concatenate", "diag", "diag_embed",
+        "diagonal_scatter", "dsplit", "dstack", "fliplr", "flipud", "hsplit", "mH", "mT",
+        "matrix_H", "meshgrid", "moveaxis", "numpy_T", "pad", "ravel", "rot90", "row_stack",
+        "select_scatter", "slice_scatter", "swapdims", "take_along_dim", "tensor_split",
+        "unsafe_chunk", "unsafe_split_with_sizes", "vsplit",
     }
 )  # fmt: skip
 """Operations that move values or make constants, by names without a trailing underscore."""
 WHOLE_LAYERS = frozenset(
     {
         "_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "_batch_norm_with_update", "_cudnn_rnn",
-        "_efficient_attention_forward", "_flash_attention_forward", "_fused_rms_norm",
+        "_cudnn_attention_forward", "_efficient_attention_forward", "_flash_attention_forward",
+        "_fused_rms_norm", "_masked_softmax",
         "_fused_sdp_choice", "_log_softmax", "_native_batch_norm_legit",
         "_native_batch_norm_legit_no_training", "_safe_softmax",
         "_scaled_dot_product_attention_math", "_scaled_dot_product_cudnn_attention",
@@ -98,11 +105,58 @@ LIBRARY_PRODUCTS = (
             "_trilinear", "mkldnn_convolution", "thnn_conv2d", "_slow_conv2d_forward", "outer",
             "convolution_overrideable", "miopen_convolution", "_grouped_mm", "slow_conv3d_forward",
             "chain_matmul", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose3d",
-            "inner", "linalg_multi_dot",
+            "inner", "linalg_multi_dot", "_cdist_forward", "cudnn_convolution_relu",
+            "cudnn_convolution_add_relu", "cudnn_convolution_transpose", "_linear_pointwise",
+            "_convolution_pointwise", "_euclidean_dist", "_scaled_grouped_mm",
         }
     )
 )  # fmt: skip
 """Products and convolutions, under every name that a candidate may reach them by."""
+WITH_PRODUCTS = (
+    LIBRARY_PRODUCTS
+    | frozenset(name for name in WHOLE_LAYERS if "scaled_dot_product" in name or "_sdp_" in name)
+    | frozenset(
+        {
+            "_cudnn_attention_forward", "_cudnn_rnn", "_efficient_attention_forward",
+            "_flash_attention_forward", "_thnn_fused_gru_cell", "_thnn_fused_lstm_cell", "gru",
+            "lstm", "mkldnn_rnn_layer",
+        }
+    )
+)  # fmt: skip
+"""Operations that hold a product inside: a reference with one may ask for products."""
+ELEMENTWISE = frozenset(
+    {
+        "_conj", "_neg_view", "_to_dense", "_unsafe_index", "abs", "absolute", "add", "addcdiv",
+        "addcmul", "clip", "divide", "dropout", "greater", "greater_equal", "isclose", "less",
+        "less_equal", "multiply", "negative", "not_equal", "subtract",
+        "all", "any", "bernoulli", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+        "bitwise_right_shift", "bitwise_xor", "ceil", "clamp", "clamp_max", "clamp_min", "complex",
+        "conj_physical", "copysign", "div", "eq", "exponential", "eye", "floor", "floor_divide",
+        "fmax", "fmin", "fmod", "frac", "ge", "gt", "imag", "index_copy", "index_fill", "isfinite",
+        "isinf", "le", "lerp", "linspace", "logical_and", "logical_not", "logical_or",
+        "logical_xor", "logspace", "lt", "masked_fill", "masked_scatter", "masked_select",
+        "maximum", "minimum", "mul", "nan_to_num", "native_dropout", "ne", "neg", "nonzero",
+        "normal", "normal_functional", "pixel_shuffle", "pixel_unshuffle", "polar", "positive",
+        "put", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random",
+        "randperm", "real", "reciprocal", "reflection_pad1d", "reflection_pad2d",
+        "reflection_pad3d", "remainder", "replication_pad1d", "replication_pad2d",
+        "replication_pad3d", "resolve_conj", "resolve_neg", "round", "rsub", "scatter", "sgn",
+        "sign", "signbit", "square", "sub", "take", "tril", "tril_indices", "triu", "triu_indices",
+        "true_divide", "trunc", "uniform", "view_as_complex", "view_as_real", "where", "xlogy",
+        "zeros_like",
+    }
+)  # fmt: skip
+"""Arithmetic of single elements, choices and random numbers: what may prepare a kernel's work."""
+REARRANGING = frozenset(
+    {
+        "_conj", "_neg_view", "_to_dense", "_unsafe_index", "complex", "conj_physical", "imag",
+        "index_copy", "masked_scatter", "masked_select", "pixel_shuffle", "pixel_unshuffle",
+        "positive", "put", "real", "reflection_pad1d", "reflection_pad2d", "reflection_pad3d",
+        "replication_pad1d", "replication_pad2d", "replication_pad3d", "resolve_conj",
+        "resolve_neg", "scatter", "take", "view_as_complex", "view_as_real",
+    }
+)  # fmt: skip
+"""Of those, what puts an operand's values elsewhere: they were made by something else."""
 ASSERTING = frozenset({"binary_cross_entropy", "multinomial", "bernoulli"})
 """Operations that check their arguments' range with a device-side assertion."""
 

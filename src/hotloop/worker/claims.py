@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hotloop.worker import told
+
 TIMERS = ("cupti", "cuda_event")
-MAX_NAME = 120
 
 
 class MalformedAnswer(Exception):  # noqa: N818  no error of ours: what came is no answer
@@ -39,53 +40,74 @@ class TimedCall:
         timer, kernels = answer.get("timer"), answer.get("kernels")
         if timer not in TIMERS or not isinstance(kernels, list):
             raise MalformedAnswer(f"expected a timer of {TIMERS} and a list of kernels")
-        names = tuple(str(k)[:MAX_NAME] for k in kernels)
+        names = tuple(told.name(k) for k in kernels)
         peak_bytes = int(number(answer, "peak_memory_bytes"))
         return cls(number(answer, "elapsed_ms"), timer, names, peak_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a process says of a forward under watch (`observation.py`)."""
+    """What a process says of an untimed forward (`observation.py`)."""
 
     launches: int
     operations: Mapping[str, int]
-    """Operation of torch with arithmetic -> most elements of a tensor that it read or wrote."""
+    """Operation of torch with arithmetic -> elements that its calls touched."""
     answers: tuple[tuple[str, int], ...]
     """(operation, output) where torch alone computed the output's values."""
+    moved: tuple[tuple[str, int], ...]
+    """(operation, output) where torch alone put the output's values in their places."""
+    kept: tuple[int, ...]
+    """Outputs in memory from before the call, which the call wrote."""
+    hidden: int
+    """Elements that torch worked on while it was kept from telling."""
+    started: int
+    """Threads and processes that began in the forward, also those that ended in it."""
     from_kernels: int
     """Outputs that a kernel wrote, or something that they were made from."""
-    patched: tuple[str, ...]
-    """Functions of torch and of ours that are not what they were before the candidate."""
     python_threads: int
     tasks: int
     """Threads of any kind beyond those before the candidate was loaded."""
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> Observed:
-        """Read an answer to `observe`, step `watch`.
+        """Read an answer to an untimed `call`.
 
         Raises:
             MalformedAnswer: it is none.
         """
-        patched = answer.get("patched", [])
-        if not isinstance(patched, list):
-            raise MalformedAnswer("expected a list of names for 'patched'")
         return cls(
             launches=int(number(answer, "launches")),
             operations={
-                str(row.get("name"))[:MAX_NAME]: int(number(row, "numel"))
+                told.name(row.get("name")): int(number(row, "numel"))
                 for row in objects(answer, "operations")
             },
-            answers=tuple(
-                (str(row.get("name"))[:MAX_NAME], int(number(row, "output")))
-                for row in objects(answer, "answers")
-            ),
+            answers=_named(answer, "answers"),
+            moved=_named(answer, "moved"),
+            kept=tuple(int(number(row, "output")) for row in objects(answer, "kept")),
+            hidden=sum(int(number(row, "numel")) for row in objects(answer, "hidden")),
+            started=int(number(answer, "started")),
             from_kernels=int(number(answer, "from_kernels")),
-            patched=tuple(str(name)[:MAX_NAME] for name in patched),
             python_threads=int(number(answer, "python_threads")),
             tasks=int(number(answer, "tasks")),
         )
+
+
+def _named(answer: Mapping[str, Any], key: str) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (told.name(row.get("name")), int(number(row, "output"))) for row in objects(answer, key)
+    )
+
+
+def patched(answer: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the functions of torch and of ours that are not what they were before the candidate.
+
+    Raises:
+        MalformedAnswer: the answer has something else in their place.
+    """
+    names = answer.get("patched", [])
+    if not isinstance(names, list):
+        raise MalformedAnswer("expected a list of names for 'patched'")
+    return tuple(told.name(name) for name in names)
 
 
 def number(answer: Mapping[str, Any], key: str) -> float:

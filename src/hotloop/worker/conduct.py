@@ -1,54 +1,44 @@
 """Conduct: how a candidate comes to its right results. Runs once a workload, after they were right.
 
-Four more calls on one case (`observation.py` serves them):
+More calls on one case, each watched as every untimed call is (`call_rules.py`):
 
-    hold     launches no kernel at all                 -> no kernel does the work
-    watch    other addresses, one element of each input changed: wrong values -> results do not
-             follow the inputs; no output comes from a kernel, or torch alone computed one; an
-             operation that the policy does not allow; threads, processes, patched functions
-    recopy   the first call's outputs again: changed   -> calls share an output buffer
+    plain    launches no kernel at all                 -> no kernel does the work
+    changed  other addresses, one element of each input changed, fresh memory holds numbers: wrong
+             values -> results do not follow the inputs; no output comes from a kernel, or torch
+             alone computed one
+    recopy   the plain call's outputs again: changed   -> calls share an output buffer
     ghost    no kernel runs: all outputs still right   -> kernels do not do the work; where it
              fails instead, forward needed what kernels write, and that is an answer, too
 
 Values are judged by the gate, in the judge's own buffers. What is said of launches, operations and
 threads is the candidate's process's claim: it catches what is plain, and a replay of the recorded
-launches (final tier, `cuda`) settles it. Not covered: launches of C++ extensions (no `hold`, no
-`ghost`); candidates in `.cu` files, which have no code around their kernels. What a guard cannot
-tell here is left open and noted, and never counts against a candidate.
+launches (final tier, `cuda`) settles it. Not covered: launches of C++ extensions (the plain call
+and `ghost` say nothing); candidates in `.cu` files, which have no code around their kernels. What a
+guard cannot tell here is left open and noted, and never counts against a candidate.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
 
 import torch
 
 from hotloop.core.verdict import Evidence, Stage, Status
 from hotloop.sandbox.processes import descendants
-from hotloop.worker import claims
+from hotloop.worker.call_rules import PROFILES, CallRules, hack, uses_library
 from hotloop.worker.cases import CaseBook
-from hotloop.worker.census import ARITHMETIC, LIBRARY_PRODUCTS, PRODUCTS, WHOLE_LAYERS
 from hotloop.worker.changed_case import changed_case
+from hotloop.worker.claims import Observed
 from hotloop.worker.evaluation import Evaluation, Failed
-from hotloop.worker.host_reads import HOST_READS
 from hotloop.worker.known_case import Known, size_bytes
 from hotloop.worker.memory import leave_room
-from hotloop.worker.model_reference import ModelReference
 from hotloop.worker.reference import Draw
+from hotloop.worker.untimed import Untimed, draw_fresh, draw_other_set, draw_set
 
-PROFILES = ("normal", "shipped")
-"""Preferred in this order: where parameters are constants, a kernel's part may change nothing."""
 LARGE_BYTES = 1 << 30
-"""Inputs and outputs of this size together may leave a second call no memory."""
+"""Inputs and outputs of this size together may leave a call that is looked into no memory."""
 GHOST_S = 10.0
 """A call without kernels; one that waits for what they should have written does not end."""
-LARGE_SHARE = 0.5
-"""An operation on a tensor of this share of the problem's largest is work, not preparation."""
-SMALL_SHARE = 0.02
-"""Below this share, torch may compute an output by itself: a mean beside a matrix, a count."""
 CHANGED = (
     "after one element of each input was changed, the inputs were put elsewhere and fresh memory "
     "held numbers instead of NaN: results must follow from the inputs of their own call"
@@ -89,8 +79,10 @@ class _Conduct:
         self._book = book
         self._timeout_s = timeout_s
         self._checks = checks
-        self._sees_launches = evaluation.candidate.language != "cuda"
-        self._other = min(1, len(evaluation.board.sets) - 1)
+        self._rules = CallRules(evaluation, book.reference)
+        n_sets = len(evaluation.board.sets)
+        self._first = draw_set(n_sets)
+        self._other = draw_other_set(n_sets, self._first)
         self.usable = True
 
     def check(self) -> None:
@@ -98,103 +90,82 @@ class _Conduct:
         name = next((p for p in PROFILES if p in by_name), self._book.cases[0].profile)
         known = Known(self._book.reference, by_name[name], *self._book.materialise(by_name[name]))
         self._evaluation.board.write_state(known.draw)
-        self._write(0, known.draw)
+        self._evaluation.board.hide_inputs()
+        self._synchronize()
         self._evaluation.prepare()
         try:
             self._look(known)
         except Failed as failed:
-            size = size_bytes((*known.draw.inputs, *self._evaluation.board.outputs(0)))
-            if failed.evidence.kind != "oom_gpu" or size < LARGE_BYTES:
+            if not self._lacks_room(failed, known):
                 raise
-            self.usable = False  # it still holds the outputs of a call
-            self._checks.append("conduct_skipped:memory")
+            self._check_without_looking(known)
             return
         self._checks.append("conduct")
 
+    def _lacks_room(self, failed: Failed, known: Known) -> bool:
+        size = size_bytes((*known.draw.inputs, *known.goldens))
+        return failed.evidence.kind == "oom_gpu" and size >= LARGE_BYTES
+
+    def _check_without_looking(self, known: Known) -> None:
+        """Call once more, with nothing kept and nothing compared: then there is room, or never."""
+        self._step("drop")
+        seen = self._call(self._first, known.draw, Untimed(fresh=draw_fresh()))
+        if not self._is_right(known, self._first):
+            raise _wrong("repeated", "when forward was called again on the same inputs")
+        self._rules.check(known, seen)
+        self._check_processes()
+        self.usable = False
+        self._checks.append("conduct_skipped:memory")
+
     def _look(self, known: Known) -> None:
-        if self._ask("hold", 0) == 0 and self._sees_launches:
-            raise _hack("no_kernel", "no kernel was launched by forward, the result is not its own")
+        plain = self._call(self._first, known.draw, Untimed(fresh=draw_fresh(), looks=True))
+        if plain.launches == 0 and self._rules.sees_launches:
+            raise hack("no_kernel", "no kernel was launched by forward, the result is not its own")
+        self._step("keep")
         changed = changed_case(self._book, known, self._checks)
-        self._write(self._other, changed.draw)
-        seen = self._watch()
+        seen = self._call(self._other, changed.draw, Untimed(fresh="numbers", looks=True))
         if not self._is_right(changed, self._other):
             raise _wrong("one_element", CHANGED)
-        self._check_state(seen)
-        self._check_work(changed, seen)
-        self._write(0, known.draw)
-        self._ask("recopy", 0)
-        if not self._is_right(known, 0):
+        self._rules.check(changed, seen)
+        self._check_processes()
+        self._rules.check_origins(changed, seen)
+        if uses_library(seen):
+            self._checks.append("library_anchor")
+        self._write(self._first, known.draw)
+        self._step("recopy")
+        if not self._is_right(known, self._first):
             raise _wrong("shared_output", SHARED)
-        if self._sees_launches:
+        if self._rules.sees_launches:
             self._check_ghost(known)
 
     def _write(self, index: int, draw: Draw) -> None:
         self._evaluation.board.write_inputs(index, draw)
-        if self._evaluation.device == "cuda":
-            torch.cuda.synchronize()
+        self._synchronize()
         leave_room()
 
-    def _request(self, step: str, index: int, timeout_s: float | None = None) -> dict[str, Any]:
-        message = {"op": "observe", "step": step, "set": index}
-        return self._evaluation.ask(message, timeout_s or self._timeout_s, Stage.CORRECTNESS)
+    def _synchronize(self) -> None:
+        if self._evaluation.device == "cuda":
+            torch.cuda.synchronize()
 
-    def _ask(self, step: str, index: int, timeout_s: float | None = None) -> int:
-        answer = self._request(step, index, timeout_s)
-        with _reading():
-            return int(claims.number(answer, "launches")) if step != "recopy" else 0
+    def _call(
+        self, index: int, draw: Draw, how: Untimed, timeout_s: float | None = None
+    ) -> Observed:
+        self._write(index, draw)
+        call = self._evaluation.watched_call(index, timeout_s or self._timeout_s, how)
+        assert call.seen is not None  # `.cu` files are not looked at here
+        return call.seen
+
+    def _step(self, step: str) -> None:
+        message = {"op": "observe", "step": step, "set": self._first}
+        self._evaluation.ask(message, self._timeout_s, Stage.CORRECTNESS)
 
     def _is_right(self, known: Known, index: int) -> bool:
         return known.is_right(self._evaluation.board.outputs(index))
 
-    def _watch(self) -> claims.Observed:
-        answer = self._request("watch", self._other)
-        with _reading():
-            return claims.Observed.read(answer)
-
-    def _check_work(self, known: Known, seen: claims.Observed) -> None:
-        policy = self._book.reference.loaded.problem.policy.library_calls
-        refused = _refused(seen.operations, policy, self._census(), known.largest)
-        if refused is not None:
-            raise _hack("library_call", f"torch's `{refused}` does work that is the kernel's here")
-        if any(name in LIBRARY_PRODUCTS for name in seen.operations):
-            self._checks.append("library_anchor")
-        if not self._sees_launches:  # what an extension computed looks like nobody's
-            return
-        if not seen.from_kernels and not known.is_plain(self._evaluation.board.outputs(0)):
-            raise _hack(
-                "no_kernel_work", "no output comes from a kernel: what kernels wrote is not used"
-            )
-        at_least = SMALL_SHARE * known.largest
-        alone = {
-            output: name
-            for name, output in seen.answers
-            if name not in LIBRARY_PRODUCTS and seen.operations.get(name, 0) >= at_least
-        }
-        for output, name in alone.items():
-            raise _hack(
-                "library_call",
-                f"torch's `{name}` alone computed output{output}; the kernels add nothing to it",
-            )
-        if {output for _, output in seen.answers} >= set(range(len(known.goldens))):
-            raise _hack(
-                "library_call", "a library product is the whole result; no kernel adds to it"
-            )
-
-    def _check_state(self, seen: claims.Observed) -> None:
-        if seen.patched:
-            names = ", ".join(seen.patched)
-            raise _hack("patched", f"functions that are not the candidate's were replaced: {names}")
-        # On a GPU the driver makes threads of its own, when it likes.
-        threads = seen.python_threads - 1
-        if self._evaluation.device == "cpu":
-            threads = max(threads, seen.tasks)
-        if threads > 0:
-            raise _hack(
-                "threads", f"forward left {threads} threads behind; work in the call itself"
-            )
+    def _check_processes(self) -> None:
         below = [p for p in descendants(self._evaluation.child.pid) if not p.zombie]
         if below:
-            raise _hack("processes", f"forward left {len(below)} processes behind; start none")
+            raise hack("processes", f"forward left {len(below)} processes behind; start none")
 
     def _check_ghost(self, known: Known) -> None:
         if not self._is_right_without_kernels(known):
@@ -205,59 +176,25 @@ class _Conduct:
         # A workspace that is kept between calls may hold these very values: let a call on others
         # write over it, and look again.
         draw = self._book.reference.draw(secrets.randbits(31), known.case.profile)
-        self._write(self._other, draw)
+        self._call(self._other, draw, Untimed(fresh=draw_fresh()))
         del draw
-        self._evaluation.call(self._other, self._timeout_s)
         if self._is_right_without_kernels(known):
-            raise _hack(
+            raise hack(
                 "no_kernel_work",
                 "the outputs are right without the kernels: their launches were left out, and "
                 "nothing changed; the kernels must do the work",
             )
 
     def _is_right_without_kernels(self, known: Known) -> bool:
-        self._write(0, known.draw)
+        how = Untimed(fresh="zeros", left_out=True)
         try:
-            self._ask("ghost", 0, min(GHOST_S, self._timeout_s))
-        except Failed:
+            self._call(self._first, known.draw, how, min(GHOST_S, self._timeout_s))
+        except Failed as failed:
+            if failed.evidence.kind == "patched":
+                raise
             self.usable = False
             return False
-        return self._is_right(known, 0)
-
-    def _census(self) -> frozenset[str]:
-        reference = self._book.reference
-        return frozenset(reference.census.names if isinstance(reference, ModelReference) else ())
-
-
-def _refused(
-    operations: Mapping[str, int], policy: str, census: frozenset[str], largest: int
-) -> str | None:
-    """Return the first operation that may not stand beside a kernel, or None.
-
-    With `none` no product and no whole layer may. With `anchored` products may, and whole layers
-    where the reference has products too: where it has none, layers and arithmetic are the work.
-    Values that are taken to the host are for no kernel.
-    """
-    barred = HOST_READS
-    if policy == "none":
-        barred |= LIBRARY_PRODUCTS | WHOLE_LAYERS
-    elif not census & PRODUCTS:
-        barred |= WHOLE_LAYERS | ARITHMETIC
-    at_least = max(2, int(largest * LARGE_SHARE))
-    return next((n for n, size in operations.items() if n in barred and size >= at_least), None)
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    try:
-        yield
-    except claims.MalformedAnswer as exc:
-        evidence = Evidence(kind="protocol", message=f"the candidate's process answered: {exc}")
-        raise Failed(Status.RUNTIME_ERROR, Stage.CORRECTNESS, evidence) from None
-
-
-def _hack(kind: str, text: str) -> Failed:
-    return Failed(Status.REWARD_HACK, Stage.CORRECTNESS, Evidence(kind=kind, message=text))
+        return self._is_right(known, self._first)
 
 
 def _wrong(kind: str, text: str) -> Failed:

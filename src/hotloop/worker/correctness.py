@@ -1,7 +1,9 @@
 """The correctness stage: every output, every element, on secret inputs.
 
-For each case: write inputs, poison outputs, call, then look. Outputs are read from the judge's own
-buffers; the candidate's description of its result only names the failure when shapes are wrong.
+For each case: write parameters, let the candidate prepare, write inputs, poison outputs, call, then
+look. Outputs are read from the judge's own buffers; the candidate's description of its result only
+names the failure when shapes are wrong. What a call was seen to do is held against `call_rules.py`;
+calls lie at addresses drawn for each.
 
 Covered: shapes, dtypes, values against the gate, NaN and Inf, inputs and parameters unmodified, red
 zones, repeats (each must pass; bit-equality is reported; more of them at the final tier). Buffers
@@ -14,13 +16,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from hotloop.core.verdict import CaseResult, Evidence, Stage, Status
+from hotloop.worker.call_rules import (
+    PROFILES,
+    UNWATCHED,
+    CallRules,
+    check_started,
+    hack,
+    works_unwatched,
+)
 from hotloop.worker.cases import Case, CaseBook
+from hotloop.worker.claims import Observed
 from hotloop.worker.compare import (
     Bound,
     GateResult,
@@ -33,25 +43,16 @@ from hotloop.worker.compare import (
 )
 from hotloop.worker.diagnosis import Wrong, workload_of
 from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.known_case import Known
 from hotloop.worker.memory import leave_room
 from hotloop.worker.mismatch import describe_mismatch
-from hotloop.worker.reference import Draw, Outputs, Reference
 from hotloop.worker.ties import only_ties
+from hotloop.worker.untimed import Untimed, WatchedCall, draw_bare, draw_fresh, draw_set
 
 REPEATS = 2
 """Further calls on the first case's inputs, to see whether results repeat."""
 FINAL_REPEATS = 8
 """The same at the final tier: a race that shows in one call of five is missed once in eight."""
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """One case under way: its inputs and what belongs into the outputs."""
-
-    reference: Reference
-    case: Case
-    draw: Draw
-    goldens: Outputs
 
 
 class CorrectnessStage:
@@ -60,6 +61,7 @@ class CorrectnessStage:
     def __init__(self, evaluation: Evaluation, *, final: bool = False) -> None:
         self._evaluation = evaluation
         self._repeats = FINAL_REPEATS if final else REPEATS
+        self._set = 0  # of the call under way
         self.results: list[CaseResult] = []
         self.deterministic: bool | None = None
         self.wrong: Wrong | None = None
@@ -83,30 +85,55 @@ class CorrectnessStage:
             )
 
     def _check_case(self, book: CaseBook, case: Case, timeout_s: float, *, repeats: int) -> None:
-        checked = Checked(book.reference, case, *book.materialise(case))
-        draw = checked.draw
+        checked = Known(book.reference, case, *book.materialise(case))
+        rules = CallRules(self._evaluation, book.reference)
         board = self._evaluation.board
-        board.write_state(draw)
-        board.write_inputs(0, draw)
-        _sync(draw)
+        board.write_state(checked.draw)
+        board.hide_inputs()
+        _sync(checked.draw)
         leave_room()
         try:
             self._evaluation.prepare()
-            self._check_description(self._evaluation.call(0, timeout_s))
-            self._check_untouched(draw)
+            self._set = draw_set(len(board.sets))
+            call = self._call(checked, Untimed(looks=rules.looks(checked)), timeout_s)
+            self._check_untouched(checked.draw)
             self._check_values(checked)
             self._check_declared(checked)
-            self._check_repeats(checked, timeout_s, repeats)
+            self._check_conduct(checked, rules, call.seen, timeout_s)
+            self._check_repeats(checked, rules, timeout_s, repeats)
         except Failed as failed:
             where = workload_of(book.reference.loaded.problem, case.workload)
             raise failed.on({"workload": where, "profile": case.profile}) from None
 
-    def _check_declared(self, checked: Checked) -> None:
+    def _call(self, checked: Known, how: Untimed, timeout_s: float) -> WatchedCall:
+        """Run a forward on a case's inputs."""
+        board = self._evaluation.board
+        board.write_inputs(self._set, checked.draw)
+        _sync(checked.draw)
+        call = self._evaluation.watched_call(self._set, timeout_s, how)
+        self._check_description(call.outputs)
+        return call
+
+    def _check_conduct(
+        self, checked: Known, rules: CallRules, seen: Observed | None, timeout_s: float
+    ) -> None:
+        """Hold a first call after `prepare()` against the rules, if need be with a second one."""
+        if seen is None:
+            return
+        try:
+            rules.check(checked, seen)
+        except Failed:  # it may have packed or tuned something: the very same call once more
+            again = self._call(checked, Untimed(looks=rules.looks(checked)), timeout_s).seen
+            self._check_values(checked)
+            assert again is not None
+            rules.check(checked, again)
+
+    def _check_declared(self, checked: Known) -> None:
         stated = checked.reference.loaded.problem.tolerances
         if not stated:
             return
         atol, rtol = stated.get("atol", 0.0), stated.get("rtol", 0.0)
-        for i, output in enumerate(self._evaluation.board.outputs(0)):
+        for i, output in enumerate(self._evaluation.board.outputs(self._set)):
             if checked.case.bounds[i].rigour is not Rigour.FULL:
                 continue  # where eager itself gets bad, it may be outside the tolerance too
             if not within_declared(output, checked.goldens[i], atol=atol, rtol=rtol):
@@ -120,26 +147,49 @@ class CorrectnessStage:
                     Evidence(kind="outside_tolerance", message=text),
                 )
 
-    def _check_repeats(self, checked: Checked, timeout_s: float, repeats: int) -> None:
+    def _check_repeats(
+        self, checked: Known, rules: CallRules, timeout_s: float, repeats: int
+    ) -> None:
         """Call again on the same inputs; each result has to pass, equal to the first or not."""
         if not repeats:
             return
         board = self._evaluation.board
-        before = [t.clone() for t in board.outputs(0)]
+        before = [t.clone() for t in board.outputs(self._set)]
         self.deterministic = True
-        for _ in range(repeats):
-            board.write_inputs(0, checked.draw)
-            _sync(checked.draw)
-            self._evaluation.call(0, timeout_s)
-            pairs = zip(before, board.outputs(0), strict=True)
+        works: dict[bool, list[int]] = {False: [], True: []}
+        drawn = draw_bare(repeats)
+        for bare in drawn + [False, True]:
+            if len(works[False]) + len(works[True]) >= repeats and not works_unwatched(
+                checked, works[False], works[True]
+            ):
+                return
+            call = self._repeat(checked, rules, Untimed(fresh=draw_fresh(), bare=bare), timeout_s)
+            works[bare].append(call.work)
+            pairs = zip(before, board.outputs(self._set), strict=True)
             if not all(torch.equal(_bits(a), _bits(b)) for a, b in pairs):
                 self.deterministic = False
                 self._check_values(checked)
+        if works_unwatched(checked, works[False], works[True]):
+            raise hack("library_call", UNWATCHED)
+
+    def _repeat(
+        self, checked: Known, rules: CallRules, how: Untimed, timeout_s: float
+    ) -> WatchedCall:
+        """Call once more and hold what the call did against the rules."""
+        self._set = draw_set(len(self._evaluation.board.sets))
+        looks = rules.looks(checked) and not how.bare
+        call = self._call(checked, dataclasses.replace(how, looks=looks), timeout_s)
+        check_started(call.started)
+        if call.seen is not None:
+            rules.check(checked, call.seen)
+            if looks and checked.case.profile in PROFILES:
+                rules.check_origins(checked, call.seen)
+        return call
 
     def _check_description(self, described: list[dict[str, Any]]) -> None:
         expected = [
             (list(t.shape), str(t.dtype).removeprefix("torch."))
-            for t in self._evaluation.board.outputs(0)
+            for t in self._evaluation.board.outputs(self._set)
         ]
         got = [(o.get("shape"), o.get("dtype")) for o in described]
         if [e[0] for e in expected] != [g[0] for g in got]:
@@ -163,17 +213,17 @@ class CorrectnessStage:
 
     def _check_untouched(self, draw: Any) -> None:
         board = self._evaluation.board
-        if not board.inputs_unchanged(0, draw):
+        if not board.inputs_unchanged(self._set, draw):
             raise _modified("an input was modified; write into tensors of your own")
         if not board.state_unchanged(draw):
             raise _modified("a parameter or buffer was modified; write into tensors of your own")
         if not board.arena.gaps_intact(board.layout):
             raise _modified("memory between the tensors was written: an out-of-bounds store")
 
-    def _check_values(self, checked: Checked) -> None:
+    def _check_values(self, checked: Known) -> None:
         case = checked.case
         for i, (output, golden) in enumerate(
-            zip(self._evaluation.board.outputs(0), checked.goldens, strict=True)
+            zip(self._evaluation.board.outputs(self._set), checked.goldens, strict=True)
         ):
             bound = case.bounds[i]
             result = gate(output, golden, bound)

@@ -21,19 +21,20 @@ from hotloop.core.record import to_json
 from hotloop.core.units import s_to_ms
 from hotloop.core.verdict import Evidence, Stage, Status
 from hotloop.errors import InfraError, WorkerDied, WorkerTimeout
-from hotloop.worker import claims
+from hotloop.worker import claims, told
 from hotloop.worker.arena import Slot
 from hotloop.worker.arguments import encode_args
 from hotloop.worker.board import Board
 from hotloop.worker.children import Child, ChildDied, ChildTimeout
+from hotloop.worker.constructor_words import with_call
 from hotloop.worker.patience import Patience
+from hotloop.worker.untimed import Untimed, WatchedCall
 from hotloop.worker.workroom import Workroom
 
 T = TypeVar("T")
 
 LOAD_S = 120.0
 CALL_S = 60.0
-MAX_NAME = 120
 HAND_OVER_MS = 1.0
 """What waking the candidate for `prepare()` may take; over that, the judge's own clock stands."""
 
@@ -123,7 +124,11 @@ class Evaluation:
             "buffers_alike": buffers_alike,
             "precision": self.board.precision,
         }
-        self.ask(message, LOAD_S, Stage.CORRECTNESS)
+        try:
+            self.ask(message, LOAD_S, Stage.CORRECTNESS)
+        except Failed as failed:
+            failed.evidence = with_call(failed.evidence, len(init_args))
+            raise
 
     def prepare(self) -> None:
         """Tell the candidate that its parameters and buffers changed; notes how long it took."""
@@ -135,15 +140,32 @@ class Evaluation:
 
     def call(self, index: int, timeout_s: float = CALL_S) -> list[dict[str, Any]]:
         """Run one forward on set `index`; return what the process says of its outputs."""
-        message = {"op": "call", "set": index, "timed": False}
-        answer = self.ask(message, timeout_s, Stage.CORRECTNESS)
+        answer = self.ask(Untimed().request(index), timeout_s, Stage.CORRECTNESS)
         return self._read(lambda: claims.objects(answer, "outputs"), Stage.CORRECTNESS)
+
+    def watched_call(self, index: int, timeout_s: float, how: Untimed) -> WatchedCall:
+        """Run one forward on set `index` and tell what it did."""
+        answer = self.ask(how.request(index), timeout_s, Stage.CORRECTNESS)
+        has_python = self.candidate.entry.endswith(".py")
+        return self._read(
+            lambda: WatchedCall.read(answer, has_python=has_python, bare=how.bare),
+            Stage.CORRECTNESS,
+        )
 
     def timed_call(self, index: int) -> claims.TimedCall:
         """Run one forward on set `index` under the process's own clock."""
         message = {"op": "call", "set": index, "timed": True}
         answer = self.ask(message, CALL_S, Stage.PERFORMANCE)
         return self._read(lambda: claims.TimedCall.read(answer), Stage.PERFORMANCE)
+
+    def timed_work(self, index: int) -> int:
+        """Run one forward as if it were timed; return how much torch is said to have done in it.
+
+        Elements of the operands of its operations with arithmetic. The time is of no use.
+        """
+        message = Untimed(bare=True).request(index) | {"timed": True}
+        answer = self.ask(message, CALL_S, Stage.PERFORMANCE)
+        return self._read(lambda: int(claims.number(answer, "work")), Stage.PERFORMANCE)
 
     def batch(self, *, repeats: int = 1, capture: bool = False) -> dict[str, Any]:
         """Run all sets `repeats` times (or capture them as a graph)."""
@@ -208,6 +230,11 @@ class Evaluation:
         if "error" in answer:
             _close_all(came)
             raise failure_of(answer["error"], stage, device=self.device)
+        patched = self._read(lambda: claims.patched(answer), stage)
+        if patched:
+            _close_all(came)
+            text = f"functions that are not the candidate's were replaced: {', '.join(patched)}"
+            raise Failed(Status.REWARD_HACK, stage, Evidence(kind="patched", message=text))
         return answer, came
 
     def _read(self, claim: Callable[[], T], stage: Stage) -> T:
@@ -247,18 +274,19 @@ def failure_of(error: Any, stage: Stage, *, device: str) -> Failed:
     """
     if not isinstance(error, dict):
         error = {"message": "an error that is no object"}
-    kind, message = str(error.get("kind", "exception")), str(error.get("message", ""))
+    kind, message = told.kind_of(error), told.words(str(error.get("message", ""))[:2000])
+    trace = told.words(str(error.get("traceback", ""))[-6000:])
     if kind == "needs_gpu" and device == "cpu":
-        return needs_gpu(message, str(error.get("traceback", ""))[-6000:])
+        return needs_gpu(message, trace)
     status = Status.RUNTIME_ERROR
     if kind == "compile_error":
         status, stage = Status.COMPILE_ERROR, Stage.COMPILE
-    text = f"{error['type']}: {message}" if "type" in error else message
-    details: dict[str, Any] = {"traceback": str(error.get("traceback", ""))[-6000:]}
+    text = f"{told.name(error['type'])}: {message}" if "type" in error else message
+    details: dict[str, Any] = {"traceback": trace}
     if isinstance(error.get("line"), int):
         details["line"] = error["line"]
     if error.get("kernel"):
-        details["kernel"] = str(error["kernel"])[:MAX_NAME]
+        details["kernel"] = told.name(error["kernel"])
     return Failed(status, stage, Evidence(kind=kind, message=text[:2000], details=details))
 
 

@@ -34,8 +34,6 @@ class Exit:
     code: int | None
     """Exit code, or None when a signal ended it."""
     signal: int | None
-    swept: int
-    """Descendants that outlived it and were killed."""
 
     def describe(self) -> str:
         """One phrase for a message."""
@@ -165,7 +163,7 @@ class Zygote:
             with self._lock:
                 if "exited" in message:
                     exits = self._exits.setdefault(message["exited"], queue.Queue())
-                    exits.put(_exit_of(message["status"], message["swept"]))
+                    exits.put(_exit_of(message["status"]))
                 elif message.get("id") in self._replies:
                     self._replies.pop(message["id"]).put(message)
 
@@ -177,7 +175,7 @@ class Zygote:
                 exits.put(None)
 
 
-def _exit_of(status: int, swept: int) -> Exit:
+def _exit_of(status: int) -> Exit:
     if os.WIFSIGNALED(status):
-        return Exit(None, os.WTERMSIG(status), swept)
-    return Exit(os.WEXITSTATUS(status), None, swept)
+        return Exit(None, os.WTERMSIG(status))
+    return Exit(os.WEXITSTATUS(status), None)

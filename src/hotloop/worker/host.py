@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -46,6 +46,8 @@ class Host(ABC):
         """Descriptors that came with the request under way; closed once it is answered."""
         self.sent: list[int] = []
         """Descriptors to go with its answer; closed then."""
+        self.patched: Callable[[], list[str]] = list
+        """Names entry points that untrusted code replaced; each answer carries them."""
         self._graph: Any = None
 
     @abstractmethod
@@ -94,6 +96,7 @@ class Host(ABC):
             try:
                 with torch.no_grad():
                     answer = self._handle(message)
+                    answer |= {"patched": found} if (found := self.patched()) else {}
             except BaseException as exc:  # noqa: BLE001  untrusted code raises whatever it likes
                 answer = {"error": describe_error(exc, os.getcwd())}
             try:
@@ -177,12 +180,12 @@ class Host(ABC):
             self._copy_out(outputs, index)
             self._sync()
             self.check_memory()
-            return {"outputs": [_describe(t) for t in outputs]}
+            return {"outputs": [describe_output(t) for t in outputs]}
         outputs, span = self._clock.measure(lambda: self.forward(index))
         self._copy_out(outputs, index)
         self._sync()
         return {
-            "outputs": [_describe(t) for t in outputs],
+            "outputs": [describe_output(t) for t in outputs],
             "elapsed_ms": span.elapsed_ms,
             "kernels": list(span.kernels),
             "timer": span.timer,
@@ -225,7 +228,8 @@ class Host(ABC):
             torch.cuda.synchronize()
 
 
-def _describe(tensor: torch.Tensor) -> dict[str, Any]:
+def describe_output(tensor: torch.Tensor) -> dict[str, Any]:
+    """Return what the judge is told of an output, as JSON values."""
     return {
         "shape": list(tensor.shape),
         "dtype": str(tensor.dtype).removeprefix("torch."),

@@ -45,14 +45,13 @@ class Launches:
         self,
         arguments: Sequence[Any],
         launch: Callable[[], Any],
-        leave_out: Callable[[], None] = lambda: None,
     ) -> Any:
-        """Launch a kernel, or not: then `leave_out` does what else belongs to a launch."""
+        """Launch a kernel, or not."""
         if not self.watching:
             return launch()
         self.count += 1
         if self._left_out:
-            return leave_out()
+            return None
         if self._watcher is None:
             return launch()
         after = self._watcher(list(_tensors(arguments)))
@@ -67,23 +66,21 @@ class Launches:
         stock = interpreter.GridExecutor.__call__
 
         def call(executor: Any, *args: Any, **named: Any) -> Any:
+            if self.watching:  # before the launch: what a grid function does is no kernel's work
+                executor.grid = _sized_grid(executor, args, named)
             arguments = (*args, *named.values())
-            return self.run(
-                arguments,
-                lambda: stock(executor, *args, **named),
-                lambda: _size_grid(executor, args, named),
-            )
+            return self.run(arguments, lambda: stock(executor, *args, **named))
 
         interpreter.GridExecutor.__call__ = call
 
 
-def _size_grid(executor: Any, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+def _sized_grid(executor: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
     # The candidate's own function, which could do the work while it is asked for a size.
     if not callable(executor.grid):
-        return
+        return executor.grid
     known = inspect.signature(executor.fn).parameters
     given = {name: value for name, value in named.items() if name in known}
-    executor.grid(inspect.getcallargs(executor.fn, *args, **given))
+    return executor.grid(inspect.getcallargs(executor.fn, *args, **given))
 
 
 def _tensors(arguments: Sequence[Any]) -> Iterator[torch.Tensor]:

@@ -1,73 +1,116 @@
 """Observation: forwards of a candidate under watch, in its own process. Untrusted code runs here.
 
-    hold     a call as always, but its outputs are kept               -> {"launches"}
-    watch    a call on another set; torch's own work is noted         -> what `Observed` reads
-    recopy   the outputs that were kept, copied out once more         -> {}
-    ghost    a call without any of its launches                       -> {"launches"}
+Every untimed forward is watched, and all alike: the same modes, the same frames, the same notes. A
+forward that could tell the call that counts from the others would do its work in that one only.
 
-The judge says which, and looks at its own buffers (`conduct.py`).
+    call     a forward; torch's own work is noted, launches too     -> what `Observed` reads
+    keep     hold on to the outputs of the call before              -> {}
+    recopy   the outputs that were kept, to be copied out once more -> {}
+    drop     let go of them                                         -> {}
+
+The judge looks at its own buffers (`call_rules.py`, `conduct.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import torch
 
-from hotloop.worker.census import ARITHMETIC
-from hotloop.worker.host_reads import HostReads
-from hotloop.worker.launches import Launches
+from hotloop.worker.census import LIBRARY_PRODUCTS, WHOLE_LAYERS
+from hotloop.worker.dispatch_witness import DispatchWitness, ours
+from hotloop.worker.host_reads import HostReads, wrap_capsules
+from hotloop.worker.launches import Launches, Watcher
 from hotloop.worker.library_calls import LibraryCalls
+from hotloop.worker.own_operators import known_operators
+from hotloop.worker.starts import Starts
 from hotloop.worker.state_guard import StateGuard
 
 
 class Observation:
-    """Serves `observe` requests of one candidate."""
+    """Watches the forwards of one candidate."""
 
-    def __init__(self, launches: Launches, forward: Callable[[int], list[torch.Tensor]]) -> None:
+    def __init__(
+        self,
+        launches: Launches,
+        forward: Callable[[int], list[torch.Tensor]],
+        witness: DispatchWitness,
+        *,
+        starts: Starts,
+    ) -> None:
+        """Stand ready before the candidate is loaded; `forward` runs under the witness."""
+        self._witness = witness
         self._launches = launches
         self._forward = forward
+        wrap_capsules()
+        self._known = known_operators()
         self._guard = StateGuard()
-        self._held: list[torch.Tensor] = []
+        self.patched = self._guard.patched
+        """Entry points that are not what they were; bound before the candidate is loaded."""
+        self._starts = starts
+        starts.install()
+        self._last: list[torch.Tensor] = []
+        self._kept: list[torch.Tensor] = []
 
-    def run(
-        self, step: str, index: int, shared: range
+    def step(self, name: str) -> list[torch.Tensor]:
+        """Do `keep`, `recopy` or `drop`; return the outputs to copy out."""
+        self._kept, before = self._last if name == "keep" else [], self._kept
+        self._last = []
+        return before if name == "recopy" else []
+
+    def call(
+        self, order: Mapping[str, Any], wanted: Sequence[torch.Tensor], shared: range
     ) -> tuple[list[torch.Tensor], dict[str, Any]]:
-        """Return the outputs to copy out, and what was seen.
+        """Run a forward; return its outputs and what was seen.
 
         Args:
-            step: `hold`, `watch`, `recopy` or `ghost`.
-            index: set whose inputs the call takes.
+            order: `set`, whose inputs the call takes; `left_out`, whether launches do nothing;
+                `looks`, whether values are compared to tell where outputs come from.
+            wanted: tensors of the shapes and dtypes of its outputs.
             shared: addresses of the judge's memory.
         """
-        if step == "recopy":
-            held, self._held = self._held, []
-            return held, {}
-        if step == "watch":
-            return self._watch(index, shared)
-        with self._launches.watched(left_out=step == "ghost"):
-            outputs = self._forward(index)
-        if step == "hold":
-            self._held = outputs
-        return outputs, {"launches": self._launches.count}
-
-    def _watch(self, index: int, shared: range) -> tuple[list[torch.Tensor], dict[str, Any]]:
-        calls = LibraryCalls(self._held, shared)
-        reads = HostReads(lambda: calls.is_in_kernel)
+        self._last = []
+        calls = LibraryCalls(wanted, shared, self._known)
+        calls.looks = order["looks"]
+        reads = HostReads(lambda: calls.is_in_kernel or calls.is_noting)
+        begun = self._starts.count
+        watcher = _uncounted(reads.apart_from(calls.before_launch))
+        watched = self._launches.watched(left_out=order["left_out"], watcher=watcher)
         with ExitStack() as stack:
-            stack.enter_context(reads)
-            stack.enter_context(self._launches.watched(watcher=calls.before_launch))
-            stack.enter_context(calls)
-            outputs = self._forward(index)
+            for watch in (reads, watched, calls):
+                stack.enter_context(watch)
+            self._last = outputs = self._forward(order["set"])
         # Arithmetic beside the work (a check, a print) is nobody's substitute for a kernel.
-        whole = {n: size for n, size in calls.largest.items() if n not in ARITHMETIC}
-        done = {**whole, **calls.used(outputs), **reads.read}
+        always = LIBRARY_PRODUCTS | WHOLE_LAYERS
+        whole = {n: size for n, size in calls.totals.items() if n in always}
+        done = {**whole, **calls.used(outputs), **calls.host_reads, **reads.read}
         seen = {
             "launches": self._launches.count,
             "operations": [{"name": n, "numel": size} for n, size in done.items()],
+            "hidden": [{"name": n, "numel": size} for n, size in self._witness.hidden.items()],
+            "work": self._witness.work,
+            "started": self._starts.count - begun,
             "from_kernels": sum(calls.is_from_kernels(t) for t in outputs),
             "answers": [{"name": n, "output": i} for n, i in calls.answers(outputs)],
+            "moved": [{"name": n, "output": i} for n, i in calls.moved(outputs)],
+            "kept": [{"output": i} for i in calls.memory.kept(outputs)],
         }
         return outputs, {**seen, **self._guard.describe()}
+
+
+def _uncounted(watcher: Watcher) -> Watcher:
+    """Return a watcher of launches whose own work on tensors is not counted."""
+
+    def before(tensors: list[torch.Tensor]) -> Callable[[], None]:
+        with ours():
+            after = watcher(tensors)
+
+        def then() -> None:
+            with ours():
+                after()
+
+        return then
+
+    return before

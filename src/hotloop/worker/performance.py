@@ -5,6 +5,8 @@ with a trusted implementation on the same values. The candidate's own clock read
 judge holds its wall clock over a batch of fresh inputs beside it, and where the claim is too small
 the judge's figure stands.
 
+Between two timed calls, drawn, comes one that looks like them (`timed_conduct.py`).
+
 Covered: every timed output, replayed or cached results, timers patched in the candidate, times that
 no kernel can have (`physics_floor.py`). Not covered: a candidate that slows the baseline down by
 background load (the final tier interleaves both).
@@ -13,8 +15,9 @@ background load (the final tier interleaves both).
 from __future__ import annotations
 
 import itertools
+import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +32,7 @@ from hotloop.worker.least_time import least_time, refuse_impossible
 from hotloop.worker.memory import leave_room
 from hotloop.worker.ties import only_ties
 from hotloop.worker.timed import TimedInputs
+from hotloop.worker.timed_conduct import check_timed_conduct
 from hotloop.worker.timing_rules import is_launch_bound
 
 FAST_SAMPLES = 25
@@ -116,7 +120,10 @@ class CandidateTimer:
         """Take the samples of the fast tier, with the judge's wall check."""
         timing = Timing()
         start = time.monotonic()
+        drawn = secrets.randbelow(MIN_SAMPLES)
         while len(timing.samples) < FAST_SAMPLES:
+            if len(timing.samples) == drawn:
+                check_timed_conduct(self._evaluation, self._inputs.draw, self._on_new_values)
             self.sample(timing)
             spent_s = time.monotonic() - start
             if len(timing.samples) >= MIN_SAMPLES and spent_s > FAST_SECONDS:
@@ -125,6 +132,16 @@ class CandidateTimer:
         self.check_floor(timing)
         timing.checks["launch_bound"] = is_launch_bound(timing.median_ms)
         return timing
+
+    def _on_new_values(self, call: Callable[[int], int]) -> int:
+        """Make a call on new inputs and check its output; return what it returns."""
+        index = next(self._sets)
+        self._inputs.redraw()
+        self._evaluation.board.write_inputs(index, self._inputs.draw)
+        torch.cuda.synchronize()
+        found = call(index)
+        self._check(index)
+        return found
 
     def check_floor(self, timing: Timing) -> None:
         """Hold the figure that stands against what the device can do at all.

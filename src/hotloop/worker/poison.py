@@ -22,6 +22,11 @@ PATTERN_16 = 0x7FFF
 OTHER_16 = 0x4640
 """A number in every format: 6.25 as float16, 12288 as bfloat16, 12304.3 as float32."""
 
+PATTERNS = {"nan": PATTERN_16, "numbers": OTHER_16, "zeros": 0}
+"""What free device memory holds during an untimed call, by the name that the judge calls it. Zeros
+are indices that exist: poison, taken for one, would end the CUDA context of a forward that goes on
+with what its kernels, left out then, should have found."""
+
 
 def fill(tensor: torch.Tensor) -> None:
     """Fill a tensor of any dtype with the poison, in place. Strided gaps are left alone."""
@@ -35,9 +40,25 @@ def fill(tensor: torch.Tensor) -> None:
         tensor.fill_(torch.iinfo(tensor.dtype).max - 5)
 
 
+def hide(tensor: torch.Tensor) -> None:
+    """Overwrite an input that may not be seen: with NaN, and integers with indices that exist."""
+    if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
+        tensor.fill_(float("nan"))
+    else:
+        tensor.zero_()
+
+
+class FreshMemory:
+    """What torch's new tensors hold during the call under way, on a CPU."""
+
+    numbers = False
+    """Numbers in place of NaN, for a kernel that looks for NaN."""
+
+
 def fill_otherwise(tensor: torch.Tensor) -> None:
-    """Fill a tensor of the CPU with numbers, in place, for a kernel that looks for NaN."""
-    if tensor.device.type == "cpu" and tensor.layout is torch.strided and tensor.numel():
+    """Fill a new tensor of the CPU with numbers, in place, where the call under way has them."""
+    is_plain = tensor.device.type == "cpu" and tensor.layout is torch.strided
+    if FreshMemory.numbers and is_plain and tensor.numel():
         tensor.untyped_storage().fill_(OTHER_16 >> 8)
 
 

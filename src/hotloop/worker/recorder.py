@@ -234,8 +234,14 @@ class _Launcher:
         if not recorder.seen.watching:
             self.inner(x, y, z, stream, function, *rest)
             return
-        arguments = rest[_FIELDS_BEFORE_ARGS:]
-        recorder.seen.run(arguments, lambda: self.inner(x, y, z, stream, function, *rest))
+        # What a hook around the launch does is no kernel's work: it runs beside, not inside.
+        packed, described, enter, leave, *arguments = rest
+        plain = (packed, described, None, None, *arguments)
+        if enter is not None:
+            enter(described)
+        recorder.seen.run(arguments, lambda: self.inner(x, y, z, stream, function, *plain))
+        if leave is not None:
+            leave(described)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)

@@ -1,6 +1,8 @@
-"""What a candidate's forward left behind in its process: threads, and patched entry points.
+"""What a candidate left behind in its process: threads, and patched entry points.
 
 Runs in that process, so what it says is a claim. It catches the plain cheat and the accident.
+Entry points are looked at after every request, from a frame that was running before the candidate
+was imported: a patch is told by the very call that made it.
 """
 
 from __future__ import annotations
@@ -20,28 +22,54 @@ GRACE_STEPS = 10
 
 def _entry_points() -> list[tuple[Any, str]]:
     from hotloop.worker import (
+        candidate,
         channel,
         clock,
         copy_out,
+        dispatch_witness,
         fingerprint,
         host,
+        host_reads,
         launches,
         library_calls,
+        observation,
         poison,
+        starts,
     )  # fmt: skip
 
-    ours: list[ModuleType] = [channel, clock, copy_out, fingerprint, library_calls, poison]
-    classes: list[Any] = [host.Host, launches.Launches, channel.Channel]
+    this = sys.modules[__name__]
+    ours: list[ModuleType] = [
+        candidate, channel, clock, copy_out, dispatch_witness, fingerprint, host, host_reads,
+        launches, library_calls, observation, poison, starts, this,
+    ]  # fmt: skip
+    classes: list[Any] = [
+        value
+        for module in ours
+        for value in vars(module).values()
+        if isinstance(value, type) and value.__module__.startswith("hotloop.worker.")
+    ]
     theirs = [
         (torch, ("bitwise_or", "empty", "empty_like", "equal", "isnan")),
         (torch.cuda, ("synchronize", "Event", "memory_snapshot", "max_memory_allocated")),
         (torch.Tensor, ("copy_", "data_ptr", "untyped_storage", "reshape", "view", "fill_")),
         (time, ("perf_counter", "monotonic", "time")),
+        (torch.utils._python_dispatch.TorchDispatchMode, ("__enter__", "__exit__")),
+        (torch.overrides.TorchFunctionMode, ("__enter__", "__exit__")),
+        (torch.autograd, ("_enable_profiler_legacy", "_disable_profiler_legacy")),
     ]
     points = [(owner, name) for owner, names in theirs for name in names]
     for owner in (*ours, *classes):
         points += [(owner, name) for name, value in vars(owner).items() if callable(value)]
     return points
+
+
+def _launch_hooks() -> list[tuple[str, list[Any]]]:
+    """Return Triton's hooks around a launch, by name: nobody has a reason to add one."""
+    from triton import knobs
+
+    names = ("launch_enter_hook", "launch_exit_hook")
+    chains = [(name, getattr(knobs.runtime, name, None)) for name in names]
+    return [(f"triton.{name}", getattr(chain, "calls", [])) for name, chain in chains]
 
 
 class StateGuard:
@@ -52,21 +80,27 @@ class StateGuard:
             (owner, name, getattr(owner, name, None)) for owner, name in _entry_points()
         ]
         self._code = {id(v): _code(v) for _, _, v in self._before}
+        self._hooks = _launch_hooks()
         self.tasks_before = _tasks()
         self.frames_before = len(sys._current_frames())
 
     def describe(self) -> dict[str, Any]:
-        """Return what is different now, as JSON values."""
-        patched = [
+        """Return which threads are there that were not before, as JSON values."""
+        # On a GPU the driver makes threads of its own, and to wait for them would take time.
+        on_cpu = not torch.cuda.is_initialized()
+        return {
+            "python_threads": _least(self._new_threads) + 1,
+            "tasks": _least(lambda: _tasks() - self.tasks_before) if on_cpu else 0,
+        }
+
+    def patched(self) -> list[str]:
+        """Return the entry points that are not what they were, at most eight of them."""
+        found = [
             f"{getattr(owner, '__name__', owner)}.{name}"
             for owner, name, value in self._before
             if getattr(owner, name, None) is not value or _code(value) != self._code[id(value)]
         ]
-        return {
-            "patched": patched[:8],
-            "python_threads": _least(self._new_threads) + 1,
-            "tasks": _least(lambda: _tasks() - self.tasks_before),
-        }
+        return list(dict.fromkeys(found + [n for n, calls in self._hooks if calls]))[:8]
 
     def _new_threads(self) -> int:
         return len(sys._current_frames()) - self.frames_before

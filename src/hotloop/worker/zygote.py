@@ -7,7 +7,7 @@ candidate may know arrives over its control socket.
 
     judge -> zygote   {"id", "role": "candidate" | "lane", "cage": CageSpec, "env": {...}}
                       with descriptors [control, output, arena?]
-    zygote -> judge   {"ready"}, {"id", "pid"}, {"exited": pid, "status": wait status, "swept": n}
+    zygote -> judge   {"ready"}, {"id", "pid"}, {"exited": pid, "status": wait status}
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def _serve(channel: Channel) -> None:
                 pid = children.pop(fd)
                 os.close(fd)
                 _, status = os.waitpid(pid, 0)
-                swept = sandbox.sweep(keep=frozenset(children.values()))
-                channel.send({"exited": pid, "status": status, "swept": swept})
+                sandbox.sweep(keep=frozenset(children.values()))
+                channel.send({"exited": pid, "status": status})
 
 
 def _kill_all(children: dict[int, int]) -> None:

@@ -1,0 +1,161 @@
+"""Call rules: what a forward may do beside its kernels, held against what one call is seen to do.
+
+Every untimed call that was right is looked at, on whatever values: work that torch does on some of
+them only, or now and then, is found like any other. A first call after `prepare()` may pack
+parameters or tune; what looks wrong in it counts where the same call does it again.
+
+What is said of operations and threads is the candidate's process's claim (`claims.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hotloop.core.verdict import Evidence, Stage, Status
+from hotloop.worker.beside_kernels import LARGE_SHARE, moves_only, refused
+from hotloop.worker.census import LIBRARY_PRODUCTS
+from hotloop.worker.claims import Observed
+from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.known_case import Known, size_bytes
+from hotloop.worker.model_reference import ModelReference
+from hotloop.worker.reference import Reference
+
+PROFILES = ("normal", "shipped")
+"""Values on which outputs tell where they come from; on others they may be alike by chance.
+Preferred in this order: where parameters are constants, a kernel's part may change nothing."""
+SMALL_SHARE = 0.02
+"""Below this share, torch may compute an output by itself: a mean beside a matrix, a count."""
+LOOK_BYTES = 1 << 28
+"""Of larger inputs and outputs together, values are compared in few calls only: it takes time."""
+
+
+UNWATCHED = (
+    "torch does more in calls that nothing watches than in those under watch: forward tells them "
+    "apart; do the same in every call"
+)
+_KEPT = Evidence(
+    kind="shared_output",
+    message="an output lies in memory from before its call, which the call wrote and a later one "
+    "writes again: return memory of its own from each call",
+)
+
+
+class CallRules:
+    """What one candidate's calls may do, on one problem."""
+
+    def __init__(self, evaluation: Evaluation, reference: Reference) -> None:
+        self._evaluation = evaluation
+        self._policy = reference.loaded.problem.policy.library_calls
+        names = reference.census.names if isinstance(reference, ModelReference) else ()
+        self._census = frozenset(names)
+
+    @property
+    def sees_launches(self) -> bool:
+        """Whether launches are counted: what an extension in C++ computed looks like nobody's."""
+        return self._evaluation.candidate.language != "cuda"
+
+    def looks(self, known: Known) -> bool:
+        """Whether values are compared in every call on these inputs."""
+        return size_bytes((*known.draw.inputs, *known.goldens)) <= LOOK_BYTES
+
+    def check(self, known: Known, seen: Observed) -> None:
+        """Hold what a call did against the rules that need no values.
+
+        Raises:
+            Failed: it did what the kernels are for, or where nobody looks.
+        """
+        # On a GPU the driver makes threads of its own, when it likes.
+        left = seen.python_threads - 1
+        if self._evaluation.device == "cpu":
+            left = max(left, seen.tasks)
+        if left > 0:
+            raise hack("threads", f"forward left {left} threads behind; work in the call itself")
+        check_started(seen.started)
+        if seen.hidden >= large(known):
+            raise hack(
+                "library_call",
+                "torch did work in forward while it was kept from telling: a dispatch mode was "
+                "switched off",
+            )
+        found = refused(seen.operations, self._policy, self._census, known.largest)
+        if found is not None:
+            raise hack("library_call", f"torch's `{found}` does work that is the kernel's here")
+
+    def check_origins(self, known: Known, seen: Observed) -> None:
+        """Hold where a call's outputs came from against the rules.
+
+        Raises:
+            Failed: no kernel had a part in them.
+        """
+        if not self.sees_launches:
+            return
+        outputs = self._evaluation.board.outputs(0)  # of the shapes and dtypes
+        if not seen.from_kernels and not known.is_plain(outputs):
+            raise hack(
+                "no_kernel_work", "no output comes from a kernel: what kernels wrote is not used"
+            )
+        at_least = SMALL_SHARE * known.largest
+        for name, output in seen.answers:
+            if name not in LIBRARY_PRODUCTS and seen.operations.get(name, 0) >= at_least:
+                raise hack(
+                    "library_call",
+                    f"torch's `{name}` alone computed output{output}; the kernels add nothing "
+                    "to it",
+                )
+        if {output for _, output in seen.answers} >= set(range(len(known.goldens))):
+            raise hack(
+                "library_call", "a library product is the whole result; no kernel adds to it"
+            )
+        self._check_places(known, seen)
+
+    def _check_places(self, known: Known, seen: Observed) -> None:
+        """Hold where outputs lie, and who put their values there, against the rules."""
+        if seen.kept:
+            raise Failed(Status.INCORRECT_NUMERICAL, Stage.CORRECTNESS, _KEPT)
+        if not moves_only(self._census) or known.is_plain(self._evaluation.board.outputs(0)):
+            return
+        for name, output in seen.moved:
+            goldens = known.goldens[output : output + 1]
+            if any(golden.numel() >= SMALL_SHARE * known.largest for golden in goldens):
+                raise hack(
+                    "library_call",
+                    f"torch's `{name}` moved output{output}'s values; that is the kernel's work",
+                )
+
+
+def check_started(started: int) -> None:
+    """Refuse a call in which threads or processes began, also where they ended in it.
+
+    Raises:
+        Failed: some did.
+    """
+    if started > 0:
+        raise hack(
+            "threads", f"forward began {started} threads or processes; work in the call itself"
+        )
+
+
+def works_unwatched(known: Known, watched: Sequence[int], bare: Sequence[int]) -> bool:
+    """Whether torch does the more of the work in every call that no mode watches.
+
+    Args:
+        known: the case of all these calls.
+        watched: elements that torch worked on in each call under watch.
+        bare: the same in each call without any mode.
+    """
+    return bool(watched and bare) and min(bare) - max(watched) >= large(known)
+
+
+def uses_library(seen: Observed) -> bool:
+    """Whether a library product stands beside the kernels."""
+    return any(name in LIBRARY_PRODUCTS for name in seen.operations)
+
+
+def large(known: Known) -> int:
+    """Return the elements from which on an operation is work."""
+    return max(2, int(known.largest * LARGE_SHARE))
+
+
+def hack(kind: str, text: str) -> Failed:
+    """Return the failure of a candidate that is right by other means than its kernels."""
+    return Failed(Status.REWARD_HACK, Stage.CORRECTNESS, Evidence(kind=kind, message=text))

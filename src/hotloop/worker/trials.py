@@ -1,0 +1,253 @@
+"""Trials: how a value profile is tried on a model reference, and how far its values may go.
+
+Each kind of values goes as far as the reference bears: factors from the widest to the plain ones,
+signs left away where negative numbers have no result.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+import torch
+
+from hotloop.errors import ProblemError
+from hotloop.worker.apart import FACTORS, holds
+from hotloop.worker.bound import Rigour
+from hotloop.worker.draw import Outputs, broken_reason, ill_output, ill_reason
+from hotloop.worker.eager_errors import (
+    SATURATED_FRAC,
+    concentrated,
+    is_void,
+    near_overflow,
+    relative_errors,
+)
+from hotloop.worker.gross import spread
+from hotloop.worker.parameters import bias_signs, has_maximum
+from hotloop.worker.pieces import all_finite, end_share, largest_abs
+from hotloop.worker.random_sources import MASK
+from hotloop.worker.value_profiles import (
+    EXACT_FRAC,
+    FAR_SCALE,
+    LARGE_SCALES,
+    LARGEST_FRAC,
+    largest_exact,
+)
+
+if TYPE_CHECKING:
+    from hotloop.worker.model_reference import ModelReference
+
+TRIAL_SEED = 3
+FAR_ROOM = 8.0
+"""Each input's dtype holds this many deviations of `far`."""
+USUAL = ("shipped", "normal")
+ILL_FACTOR = 8.0
+"""Eager's error on far values, relative to the output's RMS, over that on `USUAL` ones, from which
+far values have wider bounds. Sums and norms of any scale stay under 2; a sigmoid behind a
+convolution, with a norm after it that moves its 0 and 1, is at 33 on KernelBench 2/21."""
+MASKED_FACTOR = 4.0
+"""Masks get empty and full rows where eager is at most so many times as far off with them: a score
+of -1e9 added and not filled in leaves nothing of the others, in eager as in any kernel."""
+OPPOSED_FACTOR = 4.0
+"""The same of opposed scales, which change no bit of a product: where they do, inputs are used
+elsewhere too."""
+
+
+@dataclass(slots=True)
+class Trials:
+    """Tries value profiles on one reference; the ordinary ones first."""
+
+    reference: ModelReference
+    usual: list[float] = field(default_factory=list)
+    """Eager's largest relative error on `USUAL` values so far, one an output."""
+    errors: list[float] = field(default_factory=list)
+    """Eager's relative errors on what was tried last; empty where that was refused."""
+    is_nan: bool = False
+    """Whether the golden of what was tried last has a NaN."""
+
+    def of(self, profile: str) -> str | None:
+        """Return why a profile cannot judge candidates, or None."""
+        special = {
+            "integers": self._exact,
+            "normal": self._normal,
+            "parameters": lambda: self._with_buffers("parameters"),
+            "large": self._large,
+            "negative": self._negative,
+            "far": self._far,
+            "opposed": self._opposed,
+            "biased": self._biased,
+        }
+        return special[profile]() if profile in special else self.plain(profile)
+
+    def plain(self, profile: str, *, below: float | None = None) -> str | None:
+        """Return why the values as they are drawn cannot judge candidates, or None.
+
+        Args:
+            profile: the value profile.
+            below: share of the dtype's largest value that the outputs have to stay under.
+        """
+        reference = self.reference
+        self.is_nan = False
+        draw = reference.draw(TRIAL_SEED, profile)
+        try:
+            eager, golden = reference.eager(draw), reference.golden(draw)
+        except ProblemError as exc:
+            if profile == "shipped":
+                raise
+            return f"the reference does not accept such values ({exc})"
+        if profile == "shipped":
+            reference.nonfinite = not all(all_finite(g) for g in golden if g.is_floating_point())
+        if profile == "shipped" and any(map(is_void, eager, golden)):
+            raise ProblemError(
+                "the reference's output on its own inputs should be finite, got Inf or NaN (that "
+                "float64 does not have too, or nearly everywhere); mend forward or get_inputs"
+            )
+        self.is_nan = any(bool(g.isnan().any()) for g in golden)
+        reason = broken_reason(eager, golden, nonfinite=reference.nonfinite)
+        if reason is None and profile != "far" and not self._is_gross(profile):
+            reason = ill_reason(eager, golden)
+        if reason is None and below is not None:
+            reason = near_overflow(eager, below)
+        self.errors = relative_errors(eager, golden) if reason is None else []
+        if reason is None and profile in USUAL:
+            pairs = zip_longest(self.usual, self.errors, fillvalue=0.0)
+            self.usual = [max(pair) for pair in pairs]
+        if reason is None and profile == "far":
+            self._weigh_far(eager, golden)
+        if reason is None and profile == "biased" and not self._is_gross(profile):
+            found = (concentrated(i, *p) for i, p in enumerate(zip(eager, golden, strict=True)))
+            reason = next((why for why in found if why is not None), None)
+        return reason
+
+    def _weigh_far(self, eager: Outputs, golden: Outputs) -> None:
+        """Choose each output's rules for far values; note where they measure conditioning."""
+        if not self.usual:
+            self.plain("normal")  # not wanted as a profile, or refused: then nothing is usual
+        errors = relative_errors(eager, golden)
+        usual = self.usual or [math.inf] * len(errors)
+        self.reference.reach.rules["far"] = tuple(
+            self._rules(i, (got, want), errors[i] / usual[i])
+            for i, (got, want) in enumerate(zip(eager, golden, strict=True))
+        )
+
+    def _rules(self, i: int, pair: tuple[torch.Tensor, torch.Tensor], times: float) -> Rigour:
+        why = ill_output(i, *pair) or concentrated(i, *pair)
+        if why is not None:
+            self.reference.note(f"value profile 'far' refuses gross errors only: {why}")
+            return Rigour.GROSS
+        if times <= ILL_FACTOR:
+            return Rigour.FULL
+        self.reference.note(
+            f"value profile 'far' has wider bounds: output {i} of the reference itself is "
+            f"{times:.0f} times as far off there as on ordinary values"
+        )
+        return Rigour.ROUGH
+
+    def _is_gross(self, profile: str) -> bool:
+        return Rigour.GROSS in self.reference.reach.rules.get(profile, ())
+
+    def _with_buffers(self, profile: str) -> str | None:
+        """Try other values in constant buffers, and without where the reference needs its own."""
+        reach = self.reference.reach
+        usual, reason = list(self.usual), self.plain(profile)
+        if reason is not None and reach.buffers and reach.has_buffers:
+            reach.has_buffers, self.usual = False, usual
+            reason = self.plain(profile)
+        return reason
+
+    def _normal(self) -> str | None:
+        """Without signs where negative numbers have no result; masks with ends where they have."""
+        reach, has_masks = self.reference.reach, MASK in self.reference.sources
+        reason = self._with_buffers("normal")
+        if reason is not None and self.is_nan:
+            reach.unsigned.add("normal")
+            reach.has_buffers = True
+            reason = self._with_buffers("normal")
+            if reason is not None:
+                reach.unsigned.clear()
+        if reason is None and has_masks:
+            before, usual = self.errors, list(self.usual)
+            reach.masked.add("normal")
+            if self.plain("normal") is not None or self._is_worse(before, MASKED_FACTOR):
+                reach.masked.clear()
+            self.usual = usual
+        return reason
+
+    def _is_worse(self, than: list[float], factor: float) -> bool:
+        return any(a > factor * b for a, b in zip(self.errors, than, strict=True))
+
+    def _opposed(self) -> str | None:
+        reason = self.plain("opposed", below=LARGEST_FRAC)
+        if reason is None and not self.usual:
+            return "nothing is known of ordinary values"
+        if reason is None and self._is_worse(self.usual, OPPOSED_FACTOR):
+            return "the reference itself is further off there than on ordinary values"
+        return reason
+
+    def _biased(self) -> str | None:
+        reference, reason = self.reference, None
+        if reference.bias_rules is Rigour.GROSS:
+            _, outputs, _ = reference.specs()
+            if not all(spec.dtype.startswith(("float", "bfloat")) for spec in outputs):
+                return "which of two numbers near 256 is the larger depends on rounding"
+            reference.reach.rules["biased"] = (Rigour.GROSS,) * len(outputs)
+        for sign in bias_signs(reference.census):
+            reference.reach.bias_sign = sign
+            reason = self.plain("biased") or self._flat()
+            if reason is None:
+                break
+        if reason is not None:
+            reference.reach.rules.pop("biased", None)
+        return reason
+
+    def _flat(self) -> str | None:
+        """Return that gross errors do not show on `biased`, where only they are looked for."""
+        if not self._is_gross("biased"):
+            return None
+        golden = self.reference.golden(self.reference.draw(TRIAL_SEED, "biased"))
+        if any(spread(g) > 0 and end_share(g) <= SATURATED_FRAC for g in golden):
+            return None
+        return "all of the outputs are at an end of their range"
+
+    def _large(self) -> str | None:
+        reason = None
+        for scale in LARGE_SCALES:
+            self.reference.reach.scale = scale
+            reason = self.plain("large", below=LARGEST_FRAC)
+            if reason is None:
+                break
+        return reason
+
+    def _negative(self) -> str | None:
+        reason = None
+        inputs, _, _ = self.reference.specs()
+        for factors in FACTORS:
+            if not all(holds(getattr(torch, spec.dtype), factors) for spec in inputs):
+                continue
+            self.reference.reach.factors = factors
+            reason = self.plain("negative", below=LARGEST_FRAC if len(factors) > 1 else None)
+            if reason is None:
+                break
+        return reason
+
+    def _far(self) -> str | None:
+        inputs, _, _ = self.reference.specs()
+        for spec in inputs:
+            dtype = getattr(torch, spec.dtype)
+            if dtype.is_floating_point and torch.finfo(dtype).max < FAR_ROOM * FAR_SCALE:
+                return f"{spec.dtype}, which input {spec.name} has, does not hold such values"
+        self.reference.reach.goes_below = has_maximum(self.reference.census)
+        return self.plain("far", below=LARGEST_FRAC)
+
+    def _exact(self) -> str | None:
+        draw = self.reference.draw(TRIAL_SEED, "integers")
+        eager, golden = self.reference.eager(draw), self.reference.golden(draw)
+        for got, want in zip(eager, golden, strict=True):
+            if not torch.equal(got.double(), want):
+                return "sums of integers are not exact in the output's dtype"
+            limit = EXACT_FRAC * largest_exact(got.dtype)
+            if want.numel() and largest_abs(want) > limit:
+                return f"sums of integers over {limit:.0f} may not be exact in the output's dtype"
+        return None
