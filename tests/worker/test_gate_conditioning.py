@@ -41,6 +41,9 @@ class Flaky:
     def eager(self, draw):
         return tuple(t + self.error for t in self._reference.eager(draw))
 
+    def envelope(self, draw):
+        return {**self._reference.envelope(draw), "eager": self.eager(draw)}
+
 
 def test_a_new_draw_that_is_ill_conditioned_is_left_out_and_all_of_them_is_inconclusive():
     reference = Flaky(build_reference(forward("x * 2 + 1", "torch.rand(32, 64)")))

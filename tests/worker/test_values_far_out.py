@@ -8,10 +8,10 @@ import torch
 from problem_files import forward
 
 from hotloop.errors import ProblemError
-from hotloop.worker.admission import _concentrated
 from hotloop.worker.audit_subject import _fails_at_a_glance
 from hotloop.worker.cases import CaseBook
 from hotloop.worker.compare import Rigour, gate
+from hotloop.worker.eager_errors import concentrated
 from hotloop.worker.pieces import end_share, error_carriers
 from hotloop.worker.reference import build_reference
 from hotloop.worker.value_profiles import FACTORS, LARGE_SCALES, Reach, fill
@@ -136,7 +136,8 @@ def begins_at(name, dim):
 @pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin"])
 def test_an_extremum_that_begins_at_ten_is_refused(name, shape):
     book = book_of(f"torch.{name}(x, 1)", f"torch.rand({shape})")
-    assert refused_on(book, begins_at(name, 1)) == {"negative"}
+    also = {"far"} if name.endswith("max") else set()  # rows that are all negative
+    assert refused_on(book, begins_at(name, 1)) == {"negative"} | also
     assert refused_on(book, lambda x: getattr(torch, name)(x, 1)) == set()
 
 
@@ -266,8 +267,8 @@ def test_errors_of_a_few_elements_are_told():
     few[5] += 1e-3
     many += 1e-6 * torch.randn(4096, generator=torch.Generator().manual_seed(1))
     golden = torch.linspace(1, 2, 4096)
-    assert "carry the error" in _concentrated(0, few, golden)
-    assert _concentrated(0, many, golden) is None
+    assert "carry the error" in concentrated(0, few, golden)
+    assert concentrated(0, many, golden) is None
 
 
 def test_carriers_are_counted():
@@ -301,7 +302,7 @@ def test_a_sum_over_the_first_dimension_without_its_first_row_is_refused():
 def cosine(x, y, *, padding=0.0):
     x = torch.nn.functional.pad(x, (0, 5), value=padding)
     y = torch.nn.functional.pad(y, (0, 5), value=padding)
-    return (x * y).sum(1) / (x.norm(dim=1) * y.norm(dim=1))
+    return (x * y).sum(1) / (x.norm(dim=1).clamp(min=1e-8) * y.norm(dim=1).clamp(min=1e-8))
 
 
 def test_a_padding_of_a_thousandth_is_refused():

@@ -12,32 +12,40 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-FACTORS = (
-    (2.0**-24, 1.0, 16.0, -16.0),
-    (2.0**-10, 1.0, 16.0, -16.0),
-    (1.0, 16.0, -16.0),
-    (1.0, 16.0),
-    (1.0,),
+Factors = tuple[tuple[float, ...], ...]
+"""One group a part, whose slices the factors of the group share out."""
+FACTORS: tuple[Factors, ...] = (
+    ((2.0**-24,), (1.0, 0.0, -6.0), (16.0,), (-16.0,)),
+    ((2.0**-24,), (1.0, -6.0), (16.0,), (-16.0,)),
+    ((2.0**-10,), (1.0, 0.0, -6.0), (16.0,), (-16.0,)),
+    ((2.0**-10,), (1.0, -6.0), (16.0,), (-16.0,)),
+    ((1.0,), (16.0,), (-16.0,)),
+    ((1.0,), (16.0,)),
+    ((1.0,),),
 )
 """Factors of the parts that are tried, the first that the reference bears are taken.
 
 16 goes beyond numbers that stand for infinity, such as 10, to either side; beside 2**-10 a padding
 or an epsilon of 0.001 is not small. 2**-24 is float16's last bit: scaled by their neighbours of 16,
-such values are lost there, and ordinary ones in float32, bfloat16 or TF32. `positive_mean` has one
-range: sums over any dimension, and a variance in one pass, need a mean that is large beside the
-deviation."""
+such values are lost there, and ordinary ones in float32, bfloat16 or TF32. Rows of 0 have no norm
+to divide by. -6 leads to 6..12: a softplus that ends at 10 instead of 20 is 2**-14 off there, and
+right further up. `positive_mean` has one range: sums over any dimension, and a variance in one
+pass, need a mean that is large beside the deviation."""
 NORMAL = 16.0
-"""The smallest factor is at least this many times a dtype's smallest normal number."""
+"""The smallest factor but 0 is at least this many times a dtype's smallest normal number."""
 ROOM = 8
 """Slices of a part, on average, from which the borders are moved off the even ones."""
 
 
-def holds(dtype: torch.dtype, factors: tuple[float, ...]) -> bool:
+def holds(dtype: torch.dtype, factors: Factors) -> bool:
     """Whether values times any of the factors keep their bits; integers have none to lose."""
-    return not dtype.is_floating_point or min(map(abs, factors)) >= NORMAL * torch.finfo(dtype).tiny
+    if not dtype.is_floating_point:
+        return True
+    smallest = min(abs(f) for group in factors for f in group if f)
+    return smallest >= NORMAL * torch.finfo(dtype).tiny
 
 
-def parts(tensor: Tensor, factors: tuple[float, ...]) -> Iterator[tuple[Tensor, float]]:
+def parts(tensor: Tensor, factors: Factors) -> Iterator[tuple[Tensor, float]]:
     """Yield parts of the first dimension that has several elements, with one factor each.
 
     Whole slices, so that a reduction along any later dimension sees one factor alone, and so does a
@@ -45,15 +53,47 @@ def parts(tensor: Tensor, factors: tuple[float, ...]) -> Iterator[tuple[Tensor, 
 
     Args:
         tensor: any shape; the last dimension is never cut.
-        factors: one for each part.
+        factors: a group for each part; of a part with fewer slices the first of its group.
     """
-    several = [d for d, size in enumerate(tensor.shape[:-1]) if size > 1]
-    if not several:
+    dim = _cut(tensor)
+    if dim is None:
         yield tensor, 1.0
         return
-    ends = borders(tensor.shape[several[0]], len(factors))
-    for factor, start, end in zip(factors, ends, ends[1:], strict=False):
-        yield tensor.narrow(several[0], start, end - start), factor
+    ends = borders(tensor.shape[dim], len(factors))
+    for group, start, end in zip(factors, ends, ends[1:], strict=False):
+        shares = group[: end - start]
+        inner = borders(end - start, len(shares)) if shares else [0]
+        for factor, first, last in zip(shares, inner, inner[1:], strict=False):
+            yield tensor.narrow(dim, start + first, last - first), factor
+
+
+def below(tensor: Tensor) -> Tensor:
+    """Return the part of a tensor that `far` makes negative: the last of four, or nothing."""
+    dim = _cut(tensor)
+    if dim is None:
+        return tensor.new_empty(0)
+    start, end = borders(tensor.shape[dim], 4)[-2:]
+    return tensor.narrow(dim, start, end - start)
+
+
+def varied(tensor: Tensor) -> Tensor:
+    """Return the part of a tensor whose rows are not constant: the last three of four."""
+    dim = _cut(tensor)
+    if dim is None:
+        return tensor
+    start = borders(tensor.shape[dim], 4)[1]
+    return tensor.narrow(dim, start, tensor.shape[dim] - start)
+
+
+def row_values(tensor: Tensor) -> Tensor:
+    """Return room for one value a row, which broadcasts against the tensor."""
+    shape = (*tensor.shape[:-1], 1) if tensor.dim() else ()
+    return torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
+
+
+def _cut(tensor: Tensor) -> int | None:
+    """Return the dimension that is cut, the first that has several elements; never the last."""
+    return next((d for d, size in enumerate(tensor.shape[:-1]) if size > 1), None)
 
 
 def borders(size: int, count: int) -> list[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -29,6 +30,9 @@ MAX_CONDITIONING = 0.10
 """Envelope error over golden maximum beyond which the gate says nothing."""
 CACHE_FRAC = 0.35
 """Share of the free device memory that kept inputs and goldens may take."""
+RENEWED_S = 0.3
+"""How long an envelope may have taken that runs on a new draw as well; eager alone runs otherwise.
+Where two scores of a softmax all but tie, each member's error is luck of the draw."""
 
 
 @dataclass(slots=True)
@@ -40,6 +44,8 @@ class Case:
     seed: int
     bounds: tuple[Bound, ...]
     kept: tuple[Draw, tuple[torch.Tensor, ...]] | None = None
+    envelope_s: float = math.inf
+    """What its whole envelope took; infinite where it did not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +96,15 @@ class CaseBook:
     def _add(self, draw: Draw, cache_bytes: int) -> int:
         goldens = self.reference.golden(draw)
         reason = self._void_reason(goldens)
+        start = time.monotonic()
         if reason is None:
             bounds = self._bounds(draw, goldens)
             reason = _ill_conditioned(bounds)
         if reason is not None:
             self._drop(draw.profile, reason)
             return 0
-        case = Case(self.workload, draw.profile, draw.seed, bounds)
+        took_s = time.monotonic() - start
+        case = Case(self.workload, draw.profile, draw.seed, bounds, envelope_s=took_s)
         size = kept_bytes(draw, goldens)
         if size <= cache_bytes:
             case.kept = (draw, goldens)
@@ -106,8 +114,9 @@ class CaseBook:
     def add_like(self, known: Case, seed: int) -> None:
         """Add a case of a known one's profile with another seed; its envelope is taken over.
 
-        Eager runs on the new inputs too: what only these inputs do to a tile, it shows. Where they
-        turn out ill-conditioned, the case is left out with a note; the gate is never widened.
+        Eager runs on the new inputs too, the other members where they are quick: what only these
+        inputs do to an error, they show. Where the inputs turn out ill-conditioned, the case is
+        left out with a note.
 
         Raises:
             DoesNotFit: memory ran out twice.
@@ -115,9 +124,9 @@ class CaseBook:
         draw, goldens = self._evaluate(seed, known.profile)
         reason = self._void_reason(goldens)
         if reason is None:
-            eager = self._renewed(known, draw)
+            members = self._renewed(known, draw)
             bounds = tuple(
-                reseeded(known.bounds[i], golden, [] if eager is None else [eager[i]])
+                reseeded(known.bounds[i], golden, [outputs[i] for outputs in members])
                 for i, golden in enumerate(goldens)
             )
             reason = _ill_conditioned(bounds)
@@ -211,16 +220,18 @@ class CaseBook:
             for i, golden in enumerate(goldens)
         )
 
-    def _renewed(self, known: Case, draw: Draw) -> Outputs | None:
-        """Return eager's outputs on new inputs; None where memory is too short for them."""
+    def _renewed(self, known: Case, draw: Draw) -> list[Outputs]:
+        """Return members' outputs on new inputs; none where memory is too short for them."""
         try:
-            return self.reference.eager(draw)
+            if known.envelope_s <= RENEWED_S:
+                return list(self.reference.envelope(draw).values())
+            return [self.reference.eager(draw)]
         except Exception as exc:  # noqa: BLE001  the problem's code may have wrapped it
             if not ran_out(exc):
                 raise
         release_memory()
         self.notes.append(f"eager does not fit beside the golden of {known.profile!r} inputs")
-        return None
+        return []
 
     def _void_reason(self, goldens: Sequence[torch.Tensor]) -> str | None:
         for i, golden in enumerate(goldens):

@@ -35,6 +35,7 @@ from hotloop.worker.model_reference import ModelReference
 from hotloop.worker.module_runner import ModuleRunner, bind, quiet
 from hotloop.worker.physics_floor import Demand
 from hotloop.worker.precision import applied
+from hotloop.worker.random_sources import DERIVED, FREE
 from hotloop.worker.reference import Draw, Reference
 from hotloop.worker.value_profiles import KEEPS_INPUTS
 
@@ -105,7 +106,7 @@ def _counted(reference: ModelReference, draw: Draw, audit: Audit) -> Iterator[Te
             continue
         name = next(names).name
         # Never drawn by a profile of ours, it may be a function of another input: 1 - x.
-        is_free = law is not None and not (law == "derived" and keeps_own)
+        is_free = law in FREE and not (law == DERIVED and keeps_own)
         storage = value.untyped_storage().data_ptr()
         if is_free and value.numel() and storage not in seen and _matters(name, audit):
             seen.add(storage)

@@ -156,14 +156,13 @@ class Reference(ABC):
         """Return the reasons why a speed-up on this problem would say nothing."""
 
 
-def unfit_reason(eager: Outputs, golden: Outputs, *, nonfinite: bool = False) -> str | None:
+def unfit_reason(eager: Outputs, golden: Outputs) -> str | None:
     """Return why these values cannot judge a candidate, or None.
 
-    They cannot when the golden or eager is not finite (with `nonfinite`: at different places, or
-    nearly everywhere), when an integer output depends on rounding, or when eager itself is more
-    than `MAX_CONDITIONING` off.
+    They cannot when the golden or eager is not finite, when an integer output depends on rounding,
+    or when eager itself is more than `MAX_CONDITIONING` off.
     """
-    return broken_reason(eager, golden, nonfinite=nonfinite) or ill_reason(eager, golden)
+    return broken_reason(eager, golden) or ill_reason(eager, golden)
 
 
 def broken_reason(eager: Outputs, golden: Outputs, *, nonfinite: bool = False) -> str | None:

@@ -27,14 +27,24 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hotloop.worker import from_bias, plain_forms, reordered, sequential
+from hotloop.worker.centres import Centres
+from hotloop.worker.decomposed import DECOMPOSED
 from hotloop.worker.draw import Outputs, max_abs_difference
 from hotloop.worker.module_runner import quiet
 
 aten = torch.ops.aten
+REDUCTIONS = frozenset(
+    {
+        aten.sum.default, aten.sum.dim_IntList, aten.mean.default, aten.mean.dim,
+        aten.var.correction, aten.std.correction, aten.var_mean.correction, aten.var_mean.dim,
+        aten._softmax.default, aten._log_softmax.default, aten.cumsum.default,
+        aten.cumprod.default, aten.prod.dim_int,
+    }
+)  # fmt: skip
+"""Operations along dimensions."""
 GELU_TANH = math.sqrt(2 / math.pi)
 HALF_SQRT = math.sqrt(0.5)
 
@@ -46,8 +56,9 @@ def _cast(value: Tensor, like: Tensor, dtype: torch.dtype | None = None) -> Tens
 class Rules:
     """ATen operations in terms of one arithmetic, a module such as `sequential`."""
 
-    def __init__(self, arithmetic: Any) -> None:
+    def __init__(self, arithmetic: Any, centres: Centres) -> None:
         self._math = arithmetic
+        self._centres = centres
 
     def table(self) -> dict[Any, Callable[..., Any]]:
         """Return what runs in place of each operation."""
@@ -118,8 +129,8 @@ class Rules:
         *,
         dtype: torch.dtype | None = None,
     ) -> Tensor:
-        # With its dimension kept, a mean goes back to the values: norms written by hand do that.
-        mean = self._math.centre if keepdim else self._math.mean
+        is_centre = keepdim and self._centres.is_centre(x)
+        mean = self._math.centre if is_centre else self._math.mean
         return _cast(mean(x, dim or [], keepdim=keepdim), x, dtype)
 
     def _var(
@@ -192,38 +203,6 @@ class Rules:
         return (x.to(wide) * (1 / divisor.to(wide))).to(dtype)
 
 
-_DECOMPOSED_NAMES = (
-    "native_layer_norm.default",
-    "native_group_norm.default",
-    "native_batch_norm.default",
-    "cudnn_batch_norm.default",
-    "_native_batch_norm_legit.default",
-    "_native_batch_norm_legit.no_stats",
-    "_batch_norm_with_update.default",
-    "_fused_rms_norm.default",
-    "logsumexp.default",
-    "linalg_vector_norm.default",
-    "norm.ScalarOpt_dim",
-    "norm.Scalar",
-    "mse_loss.default",
-    "smooth_l1_loss.default",
-    "huber_loss.default",
-)
-
-
-def _decompositions() -> dict[Any, Callable[..., Any]]:
-    table = {}
-    for name in _DECOMPOSED_NAMES:
-        packet, _, overload = name.partition(".")
-        op = getattr(getattr(aten, packet, None), overload, None)  # older torch lacks a few
-        if op is not None and op in decomposition_table:
-            table[op] = decomposition_table[op]
-    return table
-
-
-DECOMPOSED = _decompositions()
-
-
 class OtherOrder(TorchDispatchMode):
     """Runs products, reductions and a few functions on floating tensors in another arithmetic.
 
@@ -233,13 +212,16 @@ class OtherOrder(TorchDispatchMode):
 
     def __init__(self, arithmetic: Any) -> None:
         super().__init__()
-        self._rules = Rules(arithmetic).table()
+        self._centres = Centres()
+        self._rules = Rules(arithmetic, self._centres).table()
         self.replaced = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run `func`, or what another kernel does in its place."""
         kwargs = kwargs or {}
         floating = bool(args) and isinstance(args[0], Tensor) and args[0].dtype.is_floating_point
+        if floating and func in REDUCTIONS and args[0].dim() == 0:  # one term has one order
+            return func(*args, **kwargs)
         if floating and func in self._rules:
             self.replaced += 1
             return self._rules[func](*args, **kwargs)
@@ -247,7 +229,9 @@ class OtherOrder(TorchDispatchMode):
             self.replaced += 1
             with self:
                 return DECOMPOSED[func](*args, **kwargs)
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        self._centres.follow(func, args, result)
+        return result
 
 
 @contextmanager

@@ -1,11 +1,9 @@
-"""Inputs and parameters of a model reference: where values come from, and what may replace them.
+"""Inputs and parameters of a model reference: how they are drawn, and what replaces them.
 
-`get_inputs` is run under a function mode that follows each tensor back to its source. A tensor that
-comes straight from `torch.rand` or `torch.randn` (or through an affine function of it) is *free*:
-other value profiles may overwrite it. Anything else (triangular or symmetric matrices, masks,
-labels, probabilities) has structure, so it keeps the values that `get_inputs` gives it.
+Value profiles overwrite the inputs that are random numbers and nothing else, as far as their form
+lets them; the others keep the values that `get_inputs` gives them.
 
-Not here: the profiles (`value_profiles.py`).
+Not here: which inputs these are (`random_sources.py`), the profiles (`value_profiles.py`).
 """
 
 from __future__ import annotations
@@ -19,93 +17,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from hotloop.errors import ProblemError
 from hotloop.worker.arguments import encode_args
 from hotloop.worker.module_host import ContractError
-from hotloop.worker.value_profiles import Reach, fill
+from hotloop.worker.opposed import SCALE
+from hotloop.worker.random_sources import FORMS, FREE, MASK, NORMAL, UNIT, Provenance
+from hotloop.worker.value_profiles import KEEPS_INPUTS, Reach, fill
 
 RUNNING_STATISTICS = frozenset({"running_mean", "running_var"})
-
-_UNIT = "unit"
-_SOURCES = {"rand": _UNIT, "rand_like": _UNIT, "randn": "normal", "randn_like": "normal"}
-_FILLS = {"uniform_", "normal_"}
-_AFFINE = frozenset(
-    {
-        "mul",
-        "__mul__",
-        "__rmul__",
-        "add",
-        "__add__",
-        "__radd__",
-        "sub",
-        "__sub__",
-        "__rsub__",
-        "rsub",
-        "div",
-        "__truediv__",
-        "true_divide",
-        "neg",
-        "__neg__",
-        "to",
-        "float",
-        "half",
-        "bfloat16",
-        "double",
-        "contiguous",
-        "clone",
-        "detach",
-        "cuda",
-        "cpu",
-        "requires_grad_",
-        "mul_",
-        "add_",
-        "sub_",
-        "div_",
-        "view",
-        "reshape",
-    }
-)
-
-
-class Provenance(TorchFunctionMode):
-    """Remembers which tensors come from a random source and nothing else."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._seen: dict[int, tuple[Tensor, int, str]] = {}
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run `func` and note the law of its result."""
-        name = getattr(func, "__name__", "")
-        law = self._law(name, args, kwargs or {})
-        out = func(*args, **(kwargs or {}))
-        if law is not None and isinstance(out, Tensor):
-            # holding the tensor keeps its id from being used again
-            self._seen[id(out)] = (out, out._version, law)
-        return out
-
-    def source(self, tensor: Any) -> str | None:
-        """Return the law of a free tensor; None if it has structure or is no float tensor.
-
-        The law is `unit` (uniform on [0, 1)), `normal`, or `derived`: an affine function of one.
-        """
-        entry = self._seen.get(id(tensor))
-        if entry is None or not tensor.dtype.is_floating_point or tensor._version != entry[1]:
-            return None
-        return entry[2]
-
-    def _law(self, name: str, args: Any, kwargs: Any) -> str | None:
-        if name in _SOURCES:
-            return _SOURCES[name]
-        if name in _FILLS:
-            return "derived"
-        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-        if name in _AFFINE and len(tensors) == 1 and self.source(tensors[0]) is not None:
-            return "derived"
-        return None
+MASK_ROWS = (False, True, None, None, None)
+"""What consecutive rows of a random mask are made where a profile does so; None: as they are."""
 
 
 @contextmanager
@@ -179,27 +102,71 @@ def check_repeats(first: Sequence[Any], again: Sequence[Any]) -> None:
         )
 
 
-def refill(tensor: Tensor, law: str, gen: torch.Generator, reach: Reach) -> bool:
-    """Draw new values of a law or a profile in place; False where only `get_inputs` can."""
-    if law == "derived":
-        return False
-    if law == _UNIT:
-        tensor.uniform_(generator=gen)
-    else:
-        fill(tensor, law, gen, reach)
-    return True
+def renews(law: str | None, profile: str) -> bool:
+    """Whether `overwrite` gives an input of this law new values; else only `get_inputs` can."""
+    if profile in KEEPS_INPUTS:
+        return law in (UNIT, NORMAL)
+    return law in FREE or law in FORMS
+
+
+def overwrite(
+    values: Sequence[Any],
+    laws: Sequence[str | None],
+    profile: str,
+    gen: torch.Generator,
+    reach: Reach,
+) -> None:
+    """Write a profile's values into inputs, in place, as far as their laws let it.
+
+    Args:
+        values: the arguments of forward.
+        laws: their laws, as `draw_inputs` returns them.
+        profile: a model's value profile; of the file's own only what is drawn straight from
+            torch's generator is drawn anew.
+        gen: of the draw's seed.
+        reach: how far values go.
+    """
+    for place, (value, law) in enumerate(zip(values, laws, strict=True)):
+        if law == MASK and profile in reach.masked:
+            _end_rows(value)
+        if law is None or not renews(law, profile):
+            continue
+        if profile in KEEPS_INPUTS:
+            value.uniform_(generator=gen) if law == UNIT else value.normal_(generator=gen)
+            continue
+        fill(value, profile, gen, reach)
+        if law in FORMS:
+            FORMS[law](value)
+        if profile == "opposed" and place in reach.opposed_inputs:
+            value.mul_(SCALE)
+
+
+def _end_rows(mask: Tensor) -> None:
+    """Make a fifth of a mask's rows all False and another fifth all True, in place."""
+    if mask.dim() < 2 or mask.shape[:-1].numel() < len(MASK_ROWS):
+        return
+    rows = torch.arange(mask.shape[:-1].numel(), device=mask.device).view(mask.shape[:-1])
+    for first, told in enumerate(MASK_ROWS):
+        if told is not None:
+            mask[rows % len(MASK_ROWS) == first] = told
 
 
 def perturb_constants(
-    state: dict[str, Tensor], constant: frozenset[str], gen: torch.Generator
+    state: dict[str, Tensor],
+    constant: frozenset[str],
+    gen: torch.Generator,
+    *,
+    buffers: frozenset[str] = frozenset(),
 ) -> None:
-    """Give constant-initialised parameters and batch statistics random values, in place.
+    """Give constant-initialised parameters, buffers and batch statistics random values, in place.
 
     A parameter p becomes p + N(0, 1) / 2, so that norm scales are not 1 and biases are not 0;
-    running variances are drawn from U(0.5, 1.5), because they must stay positive.
+    running variances, and buffers of ones, which may be what is divided by, are drawn from
+    U(0.5, 1.5).
     """
     for name in sorted(constant):
-        if name.rpartition(".")[2] == "running_var":
+        is_scale = name in buffers and bool((state[name] == 1).all())
+        if is_scale or name.rpartition(".")[2] == "running_var":
             state[name].uniform_(0.5, 1.5, generator=gen)
         else:
             noise = torch.empty_like(state[name]).normal_(generator=gen)

@@ -8,9 +8,25 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from hotloop.worker.bound import Rigour
 from hotloop.worker.census import Census
-from hotloop.worker.inputs import perturb_constants
+from hotloop.worker.inputs import RUNNING_STATISTICS, perturb_constants
+from hotloop.worker.opposed import SCALE
 from hotloop.worker.value_profiles import BIAS, RANDOM_PARAMETERS, Reach, fill
+
+DOWN = frozenset(
+    {
+        "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "amax", "aminmax",
+        "cummax", "logcumsumexp", "logsumexp", "max", "max_pool1d", "max_pool2d",
+        "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "log_softmax",
+        "softmax", "_log_softmax", "_softmax",
+    }
+)  # fmt: skip
+"""Operations with a maximum: what it begins at shows on values far below 0."""
+UP = frozenset({"amin", "aminmax", "cummin", "min"})
+"""Operations with a minimum."""
+SCORES = frozenset({"bmm", "baddbmm", "matmul", "einsum", "scaled_dot_product_attention"})
+"""Where one of these runs beside a softmax, its scores may be products of biases."""
 
 
 def replace(
@@ -31,24 +47,80 @@ def replace(
         reach: how far values go.
     """
     if profile in RANDOM_PARAMETERS:
-        perturb_constants(state, constants, gen)
+        chosen = constants if reach.has_buffers else constants - reach.buffers
+        perturb_constants(state, chosen, gen, buffers=reach.buffers)
     elif profile == "biased":
         for name in product_biases(state):
-            state[name].normal_(generator=gen).add_(BIAS)
+            state[name].normal_(generator=gen).add_(reach.bias_sign * BIAS)
+    elif profile == "opposed":
+        for name in sorted(reach.opposed_weights):
+            state[name].mul_(1 / SCALE)
     elif profile == "integers":
         for value in state.values():
             if value.dtype.is_floating_point:
                 fill(value, profile, gen, reach)
 
 
-def takes_biases(state: dict[str, Tensor], census: Census) -> bool:
-    """Whether large biases show more than other values do: a variance is formed behind one.
+def constant_names(
+    first: dict[str, Tensor], second: dict[str, Tensor], parameters: frozenset[str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what begins as a constant and may have other values, and which of it are buffers.
 
-    Not where there is a softmax: scores that large biases make are decided by one key, and where
-    two all but tie, the error of eager is luck.
+    Buffers are batch statistics, and those that are 0 or 1 everywhere; of others (tables, masks)
+    the values may be what makes them right.
+
+    Args:
+        first: parameters and buffers of a module by name.
+        second: those of another one, built under another seed.
+        parameters: names of the parameters.
     """
+    found = frozenset(
+        name
+        for name, value in first.items()
+        if value.dtype.is_floating_point
+        and torch.equal(value, second[name])
+        and (name in parameters or _is_plain(name, value))
+    )
+    kept = (n for n in found - parameters if n.rpartition(".")[2] not in RUNNING_STATISTICS)
+    return found, frozenset(kept)
+
+
+def _is_plain(name: str, buffer: Tensor) -> bool:
+    if name.rpartition(".")[2] in RUNNING_STATISTICS:
+        return True
+    return bool((buffer == 0).all()) or bool((buffer == 1).all())
+
+
+def bias_rules(state: dict[str, Tensor], census: Census) -> Rigour | None:
+    """Return the rules under which large biases show more than other values do; None: nowhere.
+
+    All of them where a variance is formed behind one. Gross errors only where there is an extremum
+    or a softmax, which may begin at 0: by how much sums of that size are off, and which of two
+    scores that all but tie is the larger, is luck. None where scores may be products of biases.
+    """
+    if not product_biases(state):
+        return None
     softmax = any("softmax" in name or "attention" in name for name in census.names)
-    return census.has_variance_behind_bias and not softmax and bool(product_biases(state))
+    if census.has_variance_behind_bias:
+        return None if softmax else Rigour.FULL
+    if softmax and census.names & SCORES or not census.names & (DOWN | UP):
+        return None
+    return Rigour.GROSS
+
+
+def has_maximum(census: Census) -> bool:
+    """Whether there is an operation with a maximum, or with an order."""
+    orders = census.names & {"argmax", "argsort", "kthvalue", "sort", "topk"}
+    attends = any("attention" in name for name in census.names)
+    return bool(orders or attends or census.names & DOWN)
+
+
+def bias_signs(census: Census) -> tuple[float, ...]:
+    """Return the signs of large biases to try, the first that the reference bears is taken."""
+    if census.has_variance_behind_bias:
+        return (1.0,)
+    down, up = bool(census.names & DOWN), bool(census.names & UP)
+    return (-1.0, 1.0) if down and not up else (1.0, -1.0)
 
 
 def product_biases(state: dict[str, Tensor]) -> tuple[str, ...]:

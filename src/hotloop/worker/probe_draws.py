@@ -15,6 +15,7 @@ from torch import Tensor
 
 from hotloop.worker.attention_reference import AttentionReference
 from hotloop.worker.model_reference import ModelReference
+from hotloop.worker.random_sources import FREE
 from hotloop.worker.reference import Draw, Reference
 
 MAX_TENSORS = 4
@@ -95,7 +96,7 @@ def _ones(value: Tensor) -> Tensor:
 def _is_free(reference: Reference, place: int) -> bool:
     """Whether any value may stand in an input: `get_inputs` gives it no structure."""
     if isinstance(reference, ModelReference):
-        return reference.sources[place] is not None
+        return reference.sources[place] in FREE
     return isinstance(reference, AttentionReference)
 
 

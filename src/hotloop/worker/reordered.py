@@ -70,14 +70,14 @@ def centre(x: Tensor, dims: Sequence[int], *, keepdim: bool = False) -> Tensor:
 def variance(x: Tensor, dims: Sequence[int], correction: float, *, keepdim: bool = False) -> Tensor:
     """Return the variance about a first element, corrected by its mean: the shifted one-pass form.
 
-    The shift is the mean of the first run, so that nothing cancels.
+    The shift is that element itself, a few deviations off at most, however large the mean is.
     """
     axes = [d % max(x.dim(), 1) for d in dims] or list(range(x.dim()))
-    first = x
+    wide = x.to(compute_dtype(x.dtype))
+    shift = wide
     for d in axes:
-        first = first.narrow(d, 0, max(1, math.ceil(x.shape[d] / PARTS)))
-    shift = mean(first, axes, keepdim=True)
-    moved = x.to(compute_dtype(x.dtype)) - shift
+        shift = shift.narrow(d, 0, min(1, x.shape[d]))
+    moved = wide - shift
     count = reduced_count(x, dims)
     offset = mean(moved, axes, keepdim=keepdim)
     squares = total(moved.square_(), axes, keepdim=keepdim)
@@ -107,10 +107,12 @@ def softmax(x: Tensor, dim: int, *, log: bool = False) -> Tensor:
     for run in _runs(x.shape[dim]):
         part = x.narrow(dim, run.start, run.stop - run.start).to(wide)
         higher = part.amax(dim=dim, keepdim=True)
-        if top is not None and norm is not None:
+        if top is not None:
             higher = torch.maximum(top, higher)
-            norm = norm * (top - higher).exp()
-        added = (part - higher).exp().sum(dim=dim, keepdim=True)
+        base = torch.where(higher == -math.inf, 0, higher)  # where all so far are masked
+        if top is not None and norm is not None:
+            norm = norm * (top - base).exp()
+        added = (part - base).exp().sum(dim=dim, keepdim=True)
         norm = added if norm is None else norm + added
         top = higher
     if top is None or norm is None:

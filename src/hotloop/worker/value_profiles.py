@@ -11,13 +11,13 @@ Not here: which inputs may be overwritten (`inputs.py`), what attention's values
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from hotloop.core.verdict import Tier
-from hotloop.worker.apart import FACTORS, parts
+from hotloop.worker.apart import FACTORS, Factors, below, parts, row_values, varied
 from hotloop.worker.bound import Rigour
 
 LARGE_SCALES = (64.0, 32.0, 16.0, 8.0, 4.0)
@@ -35,6 +35,8 @@ LARGEST_FRAC = 0.5
 FAR_SCALE = 2.0**17
 """Of `far`: 62 % of its values are over 65504, float16's largest, 32 % over twice that, where the
 second of two clamped float16 parts overflows too."""
+FAR_BELOW = (-1.3, -0.65)
+"""Of the negative part of `far`, times that: all below -65504, of the mean square of the rest."""
 BIAS = 2.0**8
 """Of `biased`. A variance in one pass loses (bias / deviation) ** 2 * 2**-24 of itself: 1 % at the
 deviation 0.6 of a convolution with torch's initial weights. Values round to 2**-16 of the bias in
@@ -72,7 +74,8 @@ MODEL_PROFILES = (
     _fast("shipped", "the file's own", "anything that shows where the problem is used"),
     _fast(
         "normal",
-        "N(0, 1); constant-initialised parameters get random values too",
+        "N(0, 1), where the domain is positive its size; random values in constant parameters and "
+        "buffers; masks with empty and full rows",
         "an activation left out, parameters taken for 0 or 1",
     ),
     _fast(
@@ -80,15 +83,12 @@ MODEL_PROFILES = (
         "the file's own, with random values in constant-initialised parameters",
         "parameters taken for 0 or 1, where `normal` is left out",
     ),
-    _fast(
-        "positive_mean",
-        "U(1, 2)",
-        "sums in low precision, a variance in one pass, values below 1 taken for granted",
-    ),
+    _fast("positive_mean", "U(1, 2)", "narrow sums, a variance in one pass, values below 1"),
     _fast(
         "negative",
-        "U(-2, -1), parts of the first dimension times 2**-24, 1, 16 and -16",
-        "extrema that begin at 0, 10 or -10, or that padding of 0 wins; rows that share a scale",
+        "U(-2, -1), parts of the first dimension times 2**-24, 1, 0, -6, 16 and -16",
+        "extrema that begin at 0, 10 or -10, or that padding of 0 wins; rows that share a scale; "
+        "divisions by a norm of 0; softplus without its end",
     ),
     _fast(
         "large",
@@ -97,13 +97,18 @@ MODEL_PROFILES = (
     ),
     _fast(
         "far",
-        "N(0, 1) times 2**17",
+        "N(0, 1) times 2**17; before a maximum a quarter of the first dimension all negative",
         "values that go through float16 unscaled, numbers that stand for infinity",
     ),
     _fast(
+        "opposed",
+        "N(0, 1) times 2**17, weights that multiply it times 2**-17",
+        "weights that go through float16 unscaled; overflow, behind what saturates",
+    ),
+    _fast(
         "biased",
-        "N(0, 1), biases of products and convolutions near 256",
-        "a variance in one pass behind a bias",
+        "N(0, 1), biases of products and convolutions near 256 or -256",
+        "a variance in one pass behind a bias; extrema that begin at 0 behind one",
     ),
     _fast("integers", "{-1, 0, 1}", "an element left out or counted twice, bit for bit"),
     _final("uniform", "U(-1, 1)", "negative values, where `normal` leaves the domain"),
@@ -119,6 +124,7 @@ ATTENTION_PROFILES = (
     _fast("positive_mean", "v from U(1, 2)", "sums in low precision"),
     _fast("large", "q times 4", "peaked rows: probabilities rounded, masks off by one"),
     _fast("needles", "a few far keys carry the result", "far keys skipped"),
+    _fast("sink", "one key's score above all others", "keys far below a row's maximum skipped"),
     _fast(
         "offset",
         "scores of a row raised or lowered by 128, which softmax does not see",
@@ -151,10 +157,27 @@ class Reach:
 
     scale: float = LARGE_SCALES[0]
     """Factor of `large` and `sorted`."""
-    factors: tuple[float, ...] = FACTORS[0]
+    factors: Factors = FACTORS[0]
     """Factors of the parts of `negative`."""
-    far: tuple[Rigour, ...] = ()
-    """Which rules hold on `far`, by output, as eager bears it; all of them where none is told."""
+    rules: dict[str, tuple[Rigour, ...]] = field(default_factory=dict)
+    """Which rules hold on a profile, by output; all of them where none is told."""
+    unsigned: set[str] = field(default_factory=set)
+    """Profiles whose values have no signs: the domain is positive."""
+    masked: set[str] = field(default_factory=set)
+    """Profiles that make rows of random masks empty and full."""
+    goes_below: bool = False
+    """Whether a part of `far` is negative."""
+    varies_rows: bool = False
+    """Whether only a part of `constant_rows` is constant."""
+    buffers: frozenset[str] = frozenset()
+    """Buffers that begin as constants."""
+    has_buffers: bool = True
+    """Whether these get other values."""
+    bias_sign: float = 1.0
+    """Of the biases of `biased`."""
+    opposed_inputs: frozenset[int] = frozenset()
+    """Places of what `opposed` scales up, and below what it scales down."""
+    opposed_weights: frozenset[str] = frozenset()
 
 
 def fill(tensor: Tensor, profile: str, gen: torch.Generator, reach: Reach) -> None:
@@ -168,6 +191,8 @@ def fill(tensor: Tensor, profile: str, gen: torch.Generator, reach: Reach) -> No
     if profile not in _FILLS:
         raise ValueError(f"no values for profile {profile!r}")
     _FILLS[profile](tensor, gen, reach)
+    if profile in reach.unsigned:
+        tensor.abs_()
 
 
 def largest_exact(dtype: torch.dtype) -> float:
@@ -190,6 +215,8 @@ def _positive_mean(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
 def _negative(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
     for part, factor in parts(tensor, reach.factors):
         part.uniform_(-2, -1, generator=gen).mul_(factor)
+        if not factor:
+            part.zero_()  # not -0
 
 
 def _large(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
@@ -198,8 +225,11 @@ def _large(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
         _add_spikes(tensor, gen, reach.scale)
 
 
-def _far(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
-    tensor.normal_(generator=gen).mul_(FAR_SCALE)
+def _far(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
+    tensor.normal_(generator=gen)
+    if reach.goes_below:
+        below(tensor).uniform_(*FAR_BELOW, generator=gen)
+    tensor.mul_(FAR_SCALE)
 
 
 def _integers(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
@@ -215,8 +245,10 @@ def _sparse(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
     tensor.bernoulli_(1 - ZERO_FRAC, generator=gen).mul_(values)
 
 
-def _constant_rows(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
-    tensor.copy_(_row_values(tensor).normal_(generator=gen).expand_as(tensor))
+def _constant_rows(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
+    tensor.copy_(row_values(tensor).normal_(generator=gen).expand_as(tensor))
+    if reach.varies_rows:
+        varied(tensor).normal_(generator=gen)
 
 
 def _sorted(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
@@ -225,8 +257,8 @@ def _sorted(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
     columns = tensor.shape[-1] if tensor.dim() else 1
     ramp = torch.linspace(-end, end, columns, device=tensor.device)
     tensor.copy_(ramp.expand_as(tensor) if tensor.dim() else ramp[0])
-    tensor.mul_(_row_values(tensor).uniform_(0.5, 1, generator=gen))
-    tensor.add_(_row_values(tensor).normal_(generator=gen))
+    tensor.mul_(row_values(tensor).uniform_(0.5, 1, generator=gen))
+    tensor.add_(row_values(tensor).normal_(generator=gen))
 
 
 def _add_spikes(tensor: Tensor, gen: torch.Generator, scale: float) -> None:
@@ -234,7 +266,7 @@ def _add_spikes(tensor: Tensor, gen: torch.Generator, scale: float) -> None:
     columns, every = tensor.shape[-1], len(SPIKE_PLACES)
     half = columns // 2
     at = torch.randint(0, half, (*tensor.shape[:-1], 1), generator=gen, device=tensor.device)
-    spikes = _row_values(tensor).uniform_(SPIKE, SPIKE + 1, generator=gen).mul_(scale)
+    spikes = row_values(tensor).uniform_(SPIKE, SPIKE + 1, generator=gen).mul_(scale)
     for first, place in enumerate(SPIKE_PLACES):
         if place is not None:
             sign, is_late = place
@@ -247,12 +279,6 @@ def _add_spikes(tensor: Tensor, gen: torch.Generator, scale: float) -> None:
     tensor.scatter_(-1, at, spikes)
 
 
-def _row_values(tensor: Tensor) -> Tensor:
-    """Return room for one value a row, which broadcasts against the tensor."""
-    shape = (*tensor.shape[:-1], 1) if tensor.dim() else ()
-    return torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
-
-
 _FILLS: Mapping[str, Callable[[Tensor, torch.Generator, Reach], None]] = {
     "normal": _normal,
     "uniform": _uniform,
@@ -261,6 +287,7 @@ _FILLS: Mapping[str, Callable[[Tensor, torch.Generator, Reach], None]] = {
     "large": _large,
     "far": _far,
     "biased": _normal,
+    "opposed": _normal,
     "integers": _integers,
     "small": _small,
     "sparse": _sparse,
