@@ -90,8 +90,8 @@ def test_a_reference_that_is_not_finite_for_another_reason_is_refused(body):
 
 
 def test_values_of_ours_may_not_be_the_reason_for_nan():
-    reference = build_reference(forward("torch.sqrt(x)", "torch.rand(32, 64)"))
+    reference = build_reference(forward("torch.asin(x)", "torch.rand(32, 64)"))
     assert not reference.nonfinite
     assert "shipped" in reference.profiles
-    assert "normal" not in reference.profiles
+    assert "normal" not in reference.profiles  # its sizes are beyond the domain as well
     assert any("'normal' left out" in note and "finite" in note for note in reference.notes)
