@@ -31,8 +31,8 @@ def known():
     return known_of("x * 2 + 1")
 
 
-def known_of(body):
-    book = CaseBook(Counting(build_reference(forward(body, "torch.rand(32, 64)"))), "nominal")
+def known_of(body, inputs="torch.rand(32, 64)"):
+    book = CaseBook(Counting(build_reference(forward(body, inputs))), "nominal")
     book.add("shipped", 3, cache_bytes=1 << 20)
     return book, Known(book.reference, book.cases[0], *book.materialise(book.cases[0]))
 
@@ -47,6 +47,21 @@ def test_one_element_differs_and_the_golden_follows(known):
     assert after.is_right((changed * 2 + 1,))
     assert not after.is_right((x * 2 + 1,))
     assert checks == []
+
+
+@pytest.mark.parametrize(
+    ("inputs", "into_form"),
+    [
+        ("torch.tril(torch.rand(32, 32))", torch.tril),
+        ("torch.triu(torch.rand(32, 32))", torch.triu),
+    ],
+)
+def test_a_triangle_stays_one_and_changes(inputs, into_form):
+    for _ in range(8):  # half of the places are not in it
+        book, before = known_of("x * 2 + 1", inputs)
+        x, changed = before.draw.inputs[0], changed_case(book, before, []).draw.inputs[0]
+        assert int((x != changed).sum()) == 1
+        assert torch.equal(changed, into_form(changed))
 
 
 def test_it_is_made_once_and_again_after_it_was_forgotten(known):

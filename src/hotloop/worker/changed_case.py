@@ -14,10 +14,13 @@ from hotloop.worker.compare import reseeded
 from hotloop.worker.known_case import Known, size_bytes
 from hotloop.worker.memory import ran_out
 from hotloop.worker.one_element import with_one_changed
+from hotloop.worker.random_sources import FORMS
 from hotloop.worker.reference import Draw
 
 MAX_CHANGED_BYTES = 1 << 30
 """Larger inputs are not copied to be changed."""
+TRIES = 16
+"""Draws of a place within a form; half of them miss a triangle."""
 KEPT_FRAC = 0.1
 """Share of the free device memory that a kept one may take."""
 
@@ -51,7 +54,7 @@ def _make(book: CaseBook, known: Known) -> Changed:
     reference = book.reference
     free = getattr(reference, "sources", ("normal",) * len(known.draw.inputs))
     inputs = tuple(
-        with_one_changed(v) if law is not None and isinstance(v, torch.Tensor) else v
+        _changed(v, law) if law is not None and isinstance(v, torch.Tensor) else v
         for v, law in zip(known.draw.inputs, free, strict=True)
     )
     draw = Draw(inputs, known.draw.state, known.draw.seed, known.draw.profile)
@@ -69,6 +72,19 @@ def _make(book: CaseBook, known: Known) -> Changed:
     )
     case = Case(known.case.workload, known.case.profile, known.case.seed, bounds, (draw, goldens))
     return Changed(known.case, case=case)
+
+
+def _changed(tensor: torch.Tensor, law: str) -> torch.Tensor:
+    """Change one element that a kernel has to read: of a triangle none that its form makes 0."""
+    into_form = FORMS.get(law)
+    if into_form is None:
+        return with_one_changed(tensor)
+    for _ in range(TRIES):
+        changed = with_one_changed(tensor)
+        into_form(changed)
+        if not torch.equal(changed, tensor):
+            return changed
+    return tensor
 
 
 def _has_room(made: Changed) -> bool:

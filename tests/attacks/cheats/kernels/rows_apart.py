@@ -20,7 +20,7 @@ def product_kernel(
     k = tl.arange(0, K)
     x = tl.load(x_ptr + m[:, None] * K + k[None, :])
     w = tl.load(w_ptr + k[:, None] * N + n[None, :])
-    top = tl.max(tl.abs(x), axis=1)
+    top = tl.maximum(tl.max(tl.abs(x), axis=1), 1e-30)  # a row may be 0
     if not BY_ROW:
         top = tl.zeros_like(top) + tl.max(top, axis=0)
     scale = tl.exp2(tl.floor(tl.log2(top)))[:, None]
