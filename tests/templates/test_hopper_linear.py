@@ -46,6 +46,16 @@ def test_heads_have_slopes_of_their_own_under_masks(block):
     check_hopper(_spec(score, window, H=4), score=score, mask=window, BLOCK_N=block)
 
 
+def test_float16_weights_take_no_more_than_the_maximum():
+    """They end at 2**-24: what the causal edge hides would count, and rows would be 0."""
+    score, mask = _sloped(1.0), variants.causal()[1]
+    spec = _spec(score, mask, S=256, dtype="float16")
+    text = check_hopper(spec, score=score, mask=mask, BLOCK_N=128)
+    assert LEFT_TO_THE_EXPONENT not in text
+    same = _spec(score, mask, S=256, dtype="bfloat16")
+    assert LEFT_TO_THE_EXPONENT in check_hopper(same, score=score, mask=mask, BLOCK_N=128)
+
+
 def test_documents_are_walked_by_a_map():
     score = _sloped(-0.5)
     _, mask = variants.document(S=300)

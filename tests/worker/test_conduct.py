@@ -51,6 +51,18 @@ def test_a_watcher_sees_the_tensors_before_and_after():
     assert seen == [[0, 0], [1, 1]]
 
 
+def test_a_launch_that_fails_leaves_the_watch_on():
+    seen, launches = [], Launches()
+
+    def fail():
+        raise RuntimeError("no such kernel")
+
+    watched = launches.watched(watcher=lambda tensors: lambda: seen.append("after"))
+    with watched, pytest.raises(RuntimeError, match="no such kernel"):
+        launches.run((), fail)
+    assert seen == ["after"]
+
+
 @pytest.mark.parametrize(
     ("policy", "census", "operations", "found"),
     [

@@ -1,5 +1,7 @@
 """Outputs that torch made in pieces are told, those that a kernel changed are not."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -104,3 +106,19 @@ def test_a_large_output_is_sampled_alike_on_both_sides(monkeypatch):
     y = values(256, 300)
     assert told([("mm", part) for part in y.chunk(5)], y) == [("mm", 0)]
     assert told([("mm", part) for part in y.chunk(5)], torch.relu(y)) == []
+
+
+@pytest.mark.parametrize("shape", [(1000,), (1000, 1), (1, 1000), (300, 2), (7, 50, 3)])
+def test_pieces_hold_the_words_of_the_whole(shape, monkeypatch):
+    tensor = torch.randn(shape)
+    wanted = SimpleNamespace(size=4, dtype=torch.float32)
+
+    def words(d):
+        return torch.cat(list(value_sets._words(tensor, d, wanted))).sort().values
+
+    long = [d for d in range(tensor.dim()) if shape[d] >= value_sets._NEIGHBOURS[4]]
+    whole = [words(d) for d in long]
+    monkeypatch.setattr(value_sets, "PIECE", 64)
+    assert len(list(value_sets._pieces(tensor, long[0], 2))) > 1
+    for d, expected in zip(long, whole, strict=True):
+        assert torch.equal(words(d), expected)

@@ -169,7 +169,9 @@ BANNED_MEMBERS = {
         "_get_dispatch_stack_at", "_len_torch_dispatch_stack", "_len_torch_function_stack",
         "_pop_torch_dispatch_stack", "_pop_torch_function_stack", "_push_on_torch_dispatch_stack",
         "_push_on_torch_function_stack", "_set_dispatch_mode", "_unset_dispatch_mode",
-        "unset_fake_temporarily",
+        "unset_fake_temporarily", "_profiler_enabled", "_enable_profiler", "_disable_profiler",
+        "_enable_profiler_legacy", "_disable_profiler_legacy", "_RecordFunctionFast",
+        "getprofile", "gettrace",
     )
 } | {
     name: "other modules are not for kernels"

@@ -15,6 +15,7 @@ Not covered: other threads (`starts.py`), and kernels called below the dispatche
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -31,8 +32,8 @@ GONE = "profiler"
 """In place of an operation: recording was ended by somebody else."""
 ALL = 1 << 50
 """More elements than there are."""
-OURS = "hotloop"
-"""A span that is ours: what runs in it is nobody's work."""
+OURS = f"hotloop {secrets.token_hex(8)}"
+"""A span that is ours, by a name that nobody knows: what runs in it is nobody's work."""
 PREFIX = "aten::"
 
 

@@ -55,9 +55,10 @@ class Launches:
         if self._watcher is None:
             return launch()
         after = self._watcher(list(_tensors(arguments)))
-        result = launch()
-        after()
-        return result
+        try:
+            return launch()
+        finally:  # a launch that fails must not leave the rest of the call unseen
+            after()
 
     def watch_interpreter(self) -> None:
         """Stand before Triton's interpreter in this process."""

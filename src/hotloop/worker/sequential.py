@@ -18,7 +18,8 @@ MAX_STEPS = 8192
 """Longest chain of dependent additions of a sum; longer ones get more of them side by side."""
 MAX_PRODUCT_STEPS = 1 << 17
 """That of a product, whose loop over k is one chain in the simplest kernel however long it is. Over
-K = 65,536, chains of 8,192 steps eight deep refused it: with steps four deep, or one, it passes."""
+K = 65,536, chains of 8,192 steps eight deep refused it: with steps four deep, or one, it passes.
+Longer products get `MAX_STEPS`: nobody has one thread do all of those, and steps cost time."""
 LANES = 128
 """Partial sums that run side by side where one would be longer: a thread block's worth."""
 WARP = 32
@@ -79,7 +80,7 @@ def _is_tf32(a: Tensor) -> bool:
 
 
 def _step(a: Tensor, volume: int, depth: int) -> int:
-    longest = max(1, math.ceil(depth / MAX_PRODUCT_STEPS))
+    longest = 1 if depth <= MAX_PRODUCT_STEPS else math.ceil(depth / MAX_STEPS)
     if a.dtype in (torch.float16, torch.bfloat16) or _is_tf32(a):
         return max(TENSOR_CORE_K, longest)
     excess = math.ceil(volume / VOLUME["cuda" if a.is_cuda else "cpu"])

@@ -116,7 +116,7 @@ class ValueSets:
 def _covering(output: torch.Tensor, wanted: _Wanted) -> list[str]:
     """Return the operations that hold an output, each by itself, or the chief of several."""
     lengths = torch.tensor([len(entry.words) for entry in wanted.entries])
-    held = torch.cat([entry.words for entry in wanted.entries])
+    held = torch.cat([entry.words.to(output.device) for entry in wanted.entries])
     owner = torch.repeat_interleave(torch.arange(len(lengths)), lengths).to(held.device)
     for own in _entries("", output, wanted):
         values = torch.unique(own.words)
@@ -165,11 +165,7 @@ def _entries(name: str, tensor: torch.Tensor, wanted: _Wanted) -> Iterator[_Entr
 def _words(tensor: torch.Tensor, d: int, wanted: _Wanted) -> Iterator[torch.Tensor]:
     """Yield a hash of the bits of each element and its neighbours, where they are not all equal."""
     joined = _NEIGHBOURS[wanted.size]
-    longest = max(range(tensor.dim()), key=lambda k: tensor.shape[k] if k != d else 0)
-    rows = tensor.shape[longest]
-    if tensor.dim() > 1:
-        rows = max(1, PIECE // max(1, tensor.numel() // tensor.shape[longest]))
-    for piece in tensor.split(rows, dim=longest):
+    for piece in _pieces(tensor, d, joined):
         bits = piece.to(wanted.dtype).contiguous().view(_INTEGERS[wanted.size]).long()
         n = bits.shape[d] - joined + 1
         parts = [bits.narrow(d, k, n) for k in range(joined)]
@@ -177,6 +173,18 @@ def _words(tensor: torch.Tensor, d: int, wanted: _Wanted) -> Iterator[torch.Tens
         for part in parts[1:]:
             word = word * _HASH + part
         yield word[parts[0] != parts[1]]
+
+
+def _pieces(tensor: torch.Tensor, d: int, joined: int) -> Iterator[torch.Tensor]:
+    """Yield parts of about `PIECE` elements: along another dimension, or overlapping along `d`."""
+    longest = max(range(tensor.dim()), key=lambda k: tensor.shape[k] if k != d else 0)
+    row = max(1, tensor.numel() // max(1, tensor.shape[longest]))
+    if longest != d and row <= PIECE:
+        yield from tensor.split(max(1, PIECE // row), dim=longest)
+        return
+    step = max(1, PIECE // max(1, tensor.numel() // tensor.shape[d]))
+    for start in range(0, tensor.shape[d] - joined + 1, step):
+        yield tensor.narrow(d, start, min(step + joined - 1, tensor.shape[d] - start))
 
 
 def _kept(words: torch.Tensor, limit: int) -> torch.Tensor:

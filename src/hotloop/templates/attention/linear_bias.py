@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 from hotloop.templates.attention.lowering import AttentionLowering, ScoreForm, log2, sum_text
+from hotloop.templates.attention.plan import AttentionPlan
 from hotloop.templates.attention.score import LOG2_E, ScoreSum, Term
 from hotloop.templates.operators import ADD, MULTIPLY, literal
 from hotloop.templates.value import Level, Value
@@ -44,6 +45,11 @@ class LinearForm(ScoreForm):
         while 2 * group <= block_n and self.magnitude * (2 * group - STRIDE) <= MAX_EXCESS_LOG2:
             group *= 2
         return group
+
+
+def may_exceed(plan: AttentionPlan) -> bool:
+    """Whether weights keep their digits far below 1: float16 ends at 2**-24."""
+    return plan.is_softmax and plan.spec.dtype != "float16"
 
 
 def linear_form(lowering: AttentionLowering, terms: ScoreSum) -> LinearForm | None:

@@ -20,7 +20,7 @@ from hotloop.templates.attention.expressions import (
     lower_map,
 )
 from hotloop.templates.attention.folding import folded
-from hotloop.templates.attention.linear_bias import STRIDE, LinearForm
+from hotloop.templates.attention.linear_bias import STRIDE, LinearForm, may_exceed
 from hotloop.templates.attention.lowering import ScoreForm, Tile
 from hotloop.templates.attention.notes import notes
 from hotloop.templates.attention.plan import AttentionPlan
@@ -59,7 +59,7 @@ def render_hopper(plan: AttentionPlan, point: Point) -> Candidate:
     tiles = str(point.get("tiles", "closed"))
     has_map = tiles != "closed"
     main = lower_main(
-        plan, tile, with_bounds=not has_map, templates=TEMPLATES, takes_slope=plan.is_softmax
+        plan, tile, with_bounds=not has_map, templates=TEMPLATES, takes_slope=may_exceed(plan)
     )
     tile_map = for_map(lower_map(plan, tile, templates=TEMPLATES)) if has_map else None
     walk = find_walk(plan, tile, main, tiles, schedule)
