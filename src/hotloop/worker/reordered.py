@@ -70,8 +70,8 @@ def centre(x: Tensor, dims: Sequence[int], *, keepdim: bool = False) -> Tensor:
 def variance(x: Tensor, dims: Sequence[int], correction: float, *, keepdim: bool = False) -> Tensor:
     """Return the variance about a first element, corrected by its mean: the shifted one-pass form.
 
-    The shift is that element itself: a few deviations off, however large the mean is, but for corners
-    of padded or transposed convolutions, which hold sums of fewer terms.
+    The shift is that element itself: a few deviations off, however large the mean is, but for
+    corners of padded or transposed convolutions, which hold sums of fewer terms.
     """
     axes = [d % max(x.dim(), 1) for d in dims] or list(range(x.dim()))
     wide = x.to(compute_dtype(x.dtype))
