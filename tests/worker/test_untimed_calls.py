@@ -154,6 +154,8 @@ def test_kept_outputs_are_the_ones_before_and_only_once():
 def test_addresses_and_bare_calls_are_drawn():
     assert {draw_set(16) for _ in range(200)} == {0, 1, 2, 3}
     assert draw_set(1) == 0
+    again = sum(draw_set(4, 3) == 3 for _ in range(1000))
+    assert 500 < again < 750  # 625 expected, 15 the deviation
     assert {draw_other_set(3, 1) for _ in range(100)} == {0, 2}
     assert draw_other_set(1, 0) == 0
     assert {tuple(draw_bare(2)) for _ in range(100)} == {(False, True), (True, False)}

@@ -61,7 +61,7 @@ class CorrectnessStage:
     def __init__(self, evaluation: Evaluation, *, final: bool = False) -> None:
         self._evaluation = evaluation
         self._repeats = FINAL_REPEATS if final else REPEATS
-        self._set = 0  # of the call under way
+        self._set = 0  # of the call under way, or the last one
         self._called: set[str] = set()  # workloads that were
         self.results: list[CaseResult] = []
         self.deterministic: bool | None = None
@@ -95,7 +95,7 @@ class CorrectnessStage:
         leave_room()
         try:
             self._evaluation.prepare()
-            self._set = draw_set(len(board.sets))
+            self._set = draw_set(len(board.sets), self._set)
             # A kernel may time itself in the first call: nothing may look at its launches there.
             looks = case.workload in self._called and rules.looks(checked)
             self._called.add(case.workload)
@@ -180,7 +180,7 @@ class CorrectnessStage:
         self, checked: Known, rules: CallRules, how: Untimed, timeout_s: float
     ) -> WatchedCall:
         """Call once more and hold what the call did against the rules."""
-        self._set = draw_set(len(self._evaluation.board.sets))
+        self._set = draw_set(len(self._evaluation.board.sets), self._set)
         looks = rules.looks(checked) and not how.bare
         call = self._call(checked, dataclasses.replace(how, looks=looks), timeout_s)
         check_started(call.started)

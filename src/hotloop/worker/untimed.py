@@ -59,8 +59,14 @@ class WatchedCall:
         return cls(outputs, seen, int(work), int(started))
 
 
-def draw_set(n_sets: int) -> int:
-    """Return the set that a call takes: by its address no call is told from another."""
+def draw_set(n_sets: int, last: int | None = None) -> int:
+    """Return the set that a call takes: by its address no call is told from another.
+
+    Half the calls take that of the last call, which has other values by then: what is kept of one
+    call for the next shows there alone, and of 14 calls on sets all drawn anew 1 run in 56 has none.
+    """
+    if last is not None and secrets.randbelow(2):
+        return last
     return secrets.randbelow(min(MAX_DRAWN, n_sets))
 
 
