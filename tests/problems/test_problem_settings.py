@@ -44,6 +44,16 @@ def test_text_and_numbers_are_not_exchanged():
     check_settings({"N": 5, "dtype": "float16"}, tree)
 
 
+def test_tuples_are_set_whole():
+    tree = ast.parse("N = 4\nkernel_size = (3, 7)\nshape = (N * 8,)\n")
+    settings = parse_settings("kernel_size=(5, 9),N=2,shape=(64,)")
+    assert settings == {"kernel_size": "(5, 9)", "N": 2, "shape": "(64,)"}
+    check_settings(settings, tree)
+    for text in ("kernel_size=(5,)", "kernel_size=(5 9)", "kernel_size=(a, b)", "kernel_size=big"):
+        with pytest.raises(ConfigError, match=r"kernel_size is a tuple of 2 in the file \(\(3, 7"):
+            check_settings(parse_settings(text), tree)
+
+
 @pytest.mark.parametrize(
     ("source", "values"),
     [

@@ -118,9 +118,14 @@ def _override_assign(
 
 
 def _expression(setting: Setting, own: ast.expr | None) -> ast.expr:
-    """Return the setting as an expression; text replaces `torch.float32` as `torch.<text>`."""
+    """Return the setting as an expression; text replaces `torch.float32` as `torch.<text>`.
+
+    Text in parentheses is a tuple: `(3, 7)`.
+    """
     if isinstance(setting, str) and isinstance(own, ast.Attribute):
         new: ast.expr = ast.Attribute(value=own.value, attr=setting, ctx=ast.Load())
+    elif isinstance(setting, str) and setting.startswith("("):
+        new = ast.Constant(value=ast.literal_eval(setting))
     else:
         new = ast.Constant(value=setting)
     return ast.copy_location(new, own) if own is not None else new

@@ -63,7 +63,7 @@ def draw_set(n_sets: int, last: int | None = None) -> int:
     """Return the set that a call takes: by its address no call is told from another.
 
     Half the calls take that of the last call, which has other values by then: what is kept of one
-    call for the next shows there alone, and of 14 calls on sets all drawn anew 1 run in 56 has none.
+    call for the next shows there alone, and of 14 sets all drawn anew 1 run in 56 repeats none.
     """
     if last is not None and secrets.randbelow(2):
         return last
