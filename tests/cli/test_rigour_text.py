@@ -37,6 +37,15 @@ def test_calls_that_were_held_to_all_rules_are_as_they_were(cases):
     assert looser_words(Correctness(cases=cases, deterministic=None)) == []
 
 
+def test_a_reader_learns_that_no_other_values_were_tried():
+    shipped = replace(FULL, profile="shipped")
+    assert "2 of 2 calls as exact as PyTorch, all on values that the file draws\n" in text_of(
+        shipped, shipped
+    )
+    assert "file draws" not in text_of(shipped, FULL)
+    assert "file draws" not in text_of(shipped, replace(shipped, passed=False, rule="bulk"))
+
+
 def test_a_failure_under_fewer_rules_says_so():
     failed = replace(GROSS, passed=False, rule="nonfinite", rmse=None)
     text = text_of(FULL, failed)

@@ -67,7 +67,10 @@ def applicable(reference: ModelReference) -> tuple[str, ...]:
         )
         return ("shipped",)
     if not any(free):
-        reference.note("only the file's own inputs are used: they have a structure to be kept")
+        reference.note(
+            "only the file's own inputs are used: get_inputs() does more with random values than "
+            "scale, shift and reorder them, and forward might expect what it makes of them"
+        )
         return ("shipped", "normal") if reference.constant_names else ("shipped",)
     biased = ("biased",) if reference.bias_rules is not None else ()
     opposed = ("opposed",) if reference.reach.opposed_weights else ()
