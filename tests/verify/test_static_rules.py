@@ -43,7 +43,7 @@ def test_honest_kernel_passes_under_every_policy():
         ("double[(triton.cdiv(x.numel(), 128),)]", "print", "no_kernel"),
         ("@triton.jit", "", "no_kernel"),
         ("class ModelNew", "class Other", "no_kernel"),
-        ("        return y", "        return y  # cudaMallocManaged", "banned_name"),
+        ("        return y", '        return (y, "cudaMallocManaged")[0]', "banned_name"),
     ],
 )
 def test_cheat_is_refused(old, new, rule):
@@ -100,6 +100,59 @@ def test_library_call_is_refused_only_where_the_policy_says_so():
     text = DOUBLE.replace("        return y", "        return torch.matmul(y, y)")
     assert rule_of(text, library_calls="none") == "library_call"
     assert rule_of(text, library_calls="anchored") is None
+
+
+OWN = "def softmax(x):\n    return x\n\nclass ModelNew"
+
+
+def test_an_own_function_may_have_the_name_of_a_library_call():
+    text = DOUBLE.replace("class ModelNew", OWN).replace("        return y", "        return {}")
+    assert rule_of(text.format("softmax(y)"), library_calls="none") is None
+    assert rule_of(text.format("torch.softmax(y, -1)"), library_calls="none") == "library_call"
+    method = text.replace(
+        "    def forward", "    def mm(self, x):\n        return x\n\n    def forward"
+    )
+    assert rule_of(method.format("self.mm(y)"), library_calls="none") is None
+    assert rule_of(method.format("y.mm(y)"), library_calls="none") == "library_call"
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["from torch import softmax", "from torch import *", "softmax = torch.nn.Softmax(-1)"],
+)
+def test_a_name_that_is_something_else_too_is_not_the_files_own(before):
+    text = DOUBLE.replace("class ModelNew", OWN).replace(
+        "        return y", "        return softmax(y)"
+    )
+    assert rule_of(f"{before}\n{text}", library_calls="none") == "library_call"
+
+
+def test_comments_may_name_what_code_may_not():
+    assert rule_of(f"# no cudaStreamCreate here, nor dlopen\n{DOUBLE}") is None
+    named = 'NAME = "#"; CALL = "cudaStreamCreate"  # of a library\n'
+    assert rule_of(named + DOUBLE) == "banned_name"
+    assert rule_of('"""\n# cudaStreamCreate\n"""\n' + DOUBLE) == "banned_name"
+    assert rule_of("x = 1  # \f\ny = 'cudaStreamCreate'\n" + DOUBLE) == "banned_name"
+
+
+SOURCE = 'SOURCE = r"""\n#include <cuda.h>\n// no {} here\n{}"""\n'
+
+
+def test_comments_of_cpp_in_a_literal_are_comments():
+    assert rule_of(SOURCE.format("cudaStreamCreate", "") + DOUBLE) is None
+    code = SOURCE.format("stream", "cudaStreamCreate(0);\n")
+    assert rule_of(code + DOUBLE) == "banned_name"
+    parts = 'A = "#include <cuda.h> /*" + " cudaStreamCreate */"\n'
+    assert rule_of(parts + DOUBLE) == "banned_name"
+    assert rule_of('A = f"#include <cuda.h> // cudaStreamCreate{1}"\n' + DOUBLE) == "banned_name"
+
+
+def test_lines_keep_their_numbers_behind_a_literal():
+    text = SOURCE.format("stream", "") + "y = 'dlopen'\n" + DOUBLE
+    candidate = Candidate(language="triton", sources=(SourceFile(path="kernel.py", text=text),))
+    found = check_candidate(candidate, Policy())
+    assert found is not None
+    assert found.line == 5
 
 
 def test_dot_inside_a_kernel_is_no_library_call():

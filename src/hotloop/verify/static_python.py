@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 from collections.abc import Iterator
 
 from hotloop.core.language import CUDA, GLUON, TRITON
@@ -51,7 +53,7 @@ def check_python(text: str, policy: Policy, language: str = TRITON.name) -> Iter
         return
     except SyntaxError:
         return
-    yield from check_identifiers(text)
+    yield from check_identifiers(_without_comments(text))
     scope = Scope(tree)
     kernels = kernel_functions(tree, scope)
     for node in ast.walk(tree):
@@ -83,6 +85,37 @@ def library_calls(text: str) -> Iterator[Finding]:
         return
     scope = Scope(tree)
     yield from _library_calls(tree, kernel_functions(tree, scope), scope)
+
+
+def _without_comments(text: str) -> str:
+    """Take out Python's comments, and literals of C++, which `_texts` looks at without theirs.
+
+    A text that cannot be cut into tokens is looked at whole.
+    """
+    lines = io.StringIO(text).readlines()  # as the tokeniser counts them
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return text
+    for token in reversed(tokens):  # so that what is before stays where it is
+        if token.type == tokenize.COMMENT or _is_cpp_literal(token):
+            (first, start), (last, end) = token.start, token.end
+            if "".join(lines[first - 1 : last])[start:][: len(token.string)] != token.string:
+                return text
+            after = lines[last - 1][end:]
+            lines[first - 1] = lines[first - 1][:start] + (after if first == last else "\n")
+            lines[first:last] = ["\n"] * (last - first - 1) + [after] * (last > first)
+    return "".join(lines)
+
+
+def _is_cpp_literal(token: tokenize.TokenInfo) -> bool:
+    if token.type != tokenize.STRING:
+        return False
+    try:
+        value = ast.literal_eval(token.string)
+    except (ValueError, SyntaxError):  # one with fields
+        return False
+    return isinstance(value, str) and is_cpp(value)
 
 
 def _imports(node: ast.AST) -> Iterator[Finding]:
@@ -136,11 +169,12 @@ def _texts(node: ast.AST) -> Iterator[Finding]:
 
 
 def _subclasses(node: ast.AST, scope: Scope) -> Iterator[Finding]:
-    text = "outputs are plain tensors: no subclass of a tensor, no class made by `type(...)`"
     if isinstance(node, ast.ClassDef):
         if any(scope.resolve(base) in _TENSORS for base in node.bases):
+            text = f"`class {node.name}`: no subclass of a tensor; outputs are plain tensors"
             yield Finding("subclass", text, node.lineno)
     elif isinstance(node, ast.Call) and dotted(node.func) == "type" and len(node.args) > 1:
+        text = "no class is made by `type(...)`: it may be a tensor's; write a class or a dataclass"
         yield Finding("subclass", text, node.lineno)
 
 
@@ -165,14 +199,15 @@ def _model(tree: ast.Module, scope: Scope) -> Iterator[Finding]:
             if isinstance(base, ast.Name) and base.id in classes and base.id != REFERENCE:
                 pending.append(base.id)
             elif not _is_module(base, scope):
-                text = f"`{name}({dotted(base)})`: derive from torch.nn.Module, not the reference"
+                text = f"`{name}({dotted(base)})`: derive from torch.nn.Module alone"
                 yield Finding("inheritance", text, classes[name].lineno)
     for name in seen:
         for node in ast.walk(classes[name]):
             if isinstance(node, (ast.Try, ast.TryStar)) and node.handlers:
                 yield Finding(
                     "try_except",
-                    f"no `try` in {name}: a kernel that fails must fail, not fall back",
+                    f"no `try` in {name}: a kernel that fails must fail, not fall back; what may "
+                    "fail for other reasons goes outside of the class",
                     node.lineno,
                 )
 
@@ -182,12 +217,26 @@ def _is_module(base: ast.expr, scope: Scope) -> bool:
     return name in BASES or (scope.has_star and name == "Module")
 
 
+def _own_functions(tree: ast.Module, scope: Scope) -> set[str]:
+    """Return how functions and methods are called that are the file's own under these names."""
+    own, stored = set[str](), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            own.add(node.name)
+        elif isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Store):
+            stored.add(node.attr if isinstance(node, ast.Attribute) else node.id)
+    if scope.has_star:
+        return set()
+    return {call for name in own - stored for call in (name, f"self.{name}")}
+
+
 def _library_calls(tree: ast.Module, kernels: set[str], scope: Scope) -> Iterator[Finding]:
+    own = _own_functions(tree, scope)
     for node in outside_kernels(tree, kernels):
         name = ""
         if isinstance(node, ast.Call):
-            called = node.func
-            name = (scope.resolve(called) or dotted(called)).split(".")[-1]
+            whole = scope.resolve(node.func) or dotted(node.func)
+            name = "" if whole in own else whole.split(".")[-1]
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             name = "@"
         elif isinstance(node, ast.ImportFrom):

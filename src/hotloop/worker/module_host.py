@@ -46,7 +46,13 @@ class HostedModel:
             _set_by_name(self.model, own, tensor, buffers_alike=buffers_alike)
 
     def prepare(self) -> None:
-        """Run the optional `prepare()`."""
+        """Say that parameters and buffers have new values, and run the optional `prepare()`.
+
+        They are written from another process: what counts their versions here has to be told.
+        """
+        for tensor in (*self.model.parameters(), *self.model.buffers()):
+            if not tensor.is_inference():  # it has no version
+                torch.autograd.graph.increment_version(tensor)
         prepare = getattr(self.model, "prepare", None)
         if callable(prepare):
             prepare()
