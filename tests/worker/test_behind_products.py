@@ -82,12 +82,19 @@ def test_an_extremum_that_begins_at_0_behind_a_bias_is_refused(name):
     [
         "torch.relu(self.l(x))",
         "torch.argmax(self.l(x), 1)",  # which of two is the larger depends on rounding
-        "torch.tanh(self.l(x).amax(1))",  # 1 everywhere
+        "torch.tanh(64 * self.l(x).amax(1))",  # 1 or -1 everywhere, beside small biases too
         "torch.softmax(self.l(x) @ self.l(x).T, 1) @ x if x.dim() == 3 else torch.relu(self.l(x))",
     ],
 )
 def test_there_are_no_large_biases_where_they_show_nothing(body):
     assert "biased" not in built(body).profiles
+
+
+def test_behind_a_tanh_the_biases_are_small():
+    reference = built("torch.tanh(self.l(x).amax(1))")  # beside 256 it is 1 or -1 everywhere
+    assert "biased" in reference.profiles
+    assert passed(reference, "biased", lambda *a: in_parts(*a).amax(1).tanh()) == len(SEEDS)
+    assert not passed(reference, "biased", lambda *a: in_parts(*a).amax(1).clamp(min=0).tanh())
 
 
 def test_scores_that_are_products_of_biases_are_left_alone():

@@ -10,8 +10,8 @@ from torch.nn import functional as F
 from hotloop.worker import from_bias
 from hotloop.worker.cases import CaseBook
 from hotloop.worker.compare import gate, make_bound
+from hotloop.worker.parameter_reach import BIAS
 from hotloop.worker.reference import build_reference
-from hotloop.worker.value_profiles import BIAS
 
 SEEDS = 3
 MANY_SEEDS = 10

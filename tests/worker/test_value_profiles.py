@@ -85,8 +85,8 @@ MISTAKES = {
         of_x(lambda x: x.clamp(max=700) * 2 if x.min() >= 0 else x * 2),
     ),
     "normal": (
-        ("self.n(x)", "torch.rand(4, 16, 32)", "self.n = torch.nn.LayerNorm((16, 32))"),
-        of_x(lambda x: torch.nn.functional.layer_norm(x, (16, 32))),
+        ("torch.log(x) * self.w", "torch.rand(64, 32)", WEIGHT),  # `large` leaves the domain
+        of_x(torch.log),
     ),
     "parameters": (
         ("torch.acosh(x) * self.w", "torch.rand(64, 32) + 1.1", WEIGHT),
@@ -97,8 +97,8 @@ MISTAKES = {
         of_x(lambda x: (x * x).mean((0, 2)) - x.mean((0, 2)) ** 2),
     ),
     "negative": (
-        ("x.amin(-1)", "torch.rand(64, 64)"),
-        of_x(lambda x: x.amin(-1).clamp(max=10)),  # the minimum begins at 10 instead of inf
+        ("torch.nn.functional.normalize(x, dim=-1)", "torch.rand(64, 64)"),
+        of_x(lambda x: x * torch.rsqrt((x * x).sum(-1, keepdim=True))),  # a row of 0
     ),
     "large": (
         ("torch.softmax(x, -1)", "torch.rand(8, 256)"),

@@ -147,7 +147,7 @@ def test_values_go_no_further_than_the_reference_bears():
     signed = build("x * 2", "torch.rand(66, 96)")
     assert signed.reach.unsigned == set()
     assert float(signed.draw(1, "normal").inputs[0].min()) < 0
-    assert not signed.reach.goes_below
+    assert not signed.reach.sides.below
     assert abs(float(signed.draw(1, "far").inputs[0][-8:].mean())) < 2.0**15
 
 

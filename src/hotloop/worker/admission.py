@@ -66,7 +66,12 @@ def applicable(reference: ModelReference) -> tuple[str, ...]:
             "only a range of values"
         )
         return ("shipped",)
-    if not any(free):
+    if reference.reach.tables:
+        reference.note(
+            "the inputs are indices and keep the file's values; the tables that they look up get "
+            "those of the value profiles"
+        )
+    elif not any(free):
         reference.note(
             "only the file's own inputs are used: get_inputs() does more with random values than "
             "scale, shift and reorder them, and forward might expect what it makes of them"
@@ -81,7 +86,8 @@ def applicable(reference: ModelReference) -> tuple[str, ...]:
 
 def for_final(reference: ModelReference) -> tuple[str, ...]:
     """Return the profiles that the final tier adds where they make sense, not tried."""
-    if reference.census.asserts or all(source in (None, MASK) for source in reference.sources):
+    is_fixed = all(source in (None, MASK) for source in reference.sources)
+    if reference.census.asserts or (is_fixed and not reference.reach.tables):
         return ()
     if "large" not in reference.profiles:
         reference.reach.scale = 1.0  # `sorted` takes it too

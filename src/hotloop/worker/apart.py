@@ -8,6 +8,8 @@ their bits, though every error is small beside the largest value.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
 
 import torch
 from torch import Tensor
@@ -35,6 +37,33 @@ NORMAL = 16.0
 """The smallest factor but 0 is at least this many times a dtype's smallest normal number."""
 ROOM = 8
 """Slices of a part, on average, from which the borders are moved off the even ones."""
+SIDE = (0.65, 1.3)
+"""Of the parts of `far` on one side of 0, times 2**17: all beyond 65504, of the mean square of the
+rest."""
+COLUMN, EVERY = 3, 8
+"""The first column that is made 0 where some are, and from one to the next."""
+
+
+class Along(Enum):
+    """What the parts of `far` are parts of."""
+
+    ROWS = "rows"
+    """The first dimension that has several elements, but for the last one."""
+    COLUMNS = "columns"
+    """The last dimension."""
+    WHOLE = "whole"
+    """There is one part, the whole tensor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Which parts of `far` have one sign."""
+
+    below: bool = False
+    """Whether the last of four parts is negative, or the only one."""
+    above: bool = False
+    """Whether the first of four parts is positive, or the only one where it is not negative."""
+    along: Along = Along.ROWS
 
 
 def holds(dtype: torch.dtype, factors: Factors) -> bool:
@@ -55,7 +84,7 @@ def parts(tensor: Tensor, factors: Factors) -> Iterator[tuple[Tensor, float]]:
         tensor: any shape; the last dimension is never cut.
         factors: a group for each part; of a part with fewer slices the first of its group.
     """
-    dim = _cut(tensor)
+    dim = cut(tensor)
     if dim is None:
         yield tensor, 1.0
         return
@@ -67,18 +96,34 @@ def parts(tensor: Tensor, factors: Factors) -> Iterator[tuple[Tensor, float]]:
             yield tensor.narrow(dim, start + first, last - first), factor
 
 
-def below(tensor: Tensor) -> Tensor:
-    """Return the part of a tensor that `far` makes negative: the last of four, or nothing."""
-    dim = _cut(tensor)
-    if dim is None:
-        return tensor.new_empty(0)
-    start, end = borders(tensor.shape[dim], 4)[-2:]
-    return tensor.narrow(dim, start, end - start)
+def sided(tensor: Tensor, sides: Sides) -> Iterator[tuple[Tensor, float]]:
+    """Yield the parts of a tensor that have one sign, with that sign; none where it has no parts.
+
+    Args:
+        tensor: any shape.
+        sides: which parts.
+    """
+    if sides.along is Along.WHOLE:
+        yield tensor, -1.0 if sides.below else 1.0
+        return
+    dim = cut(tensor) if sides.along is Along.ROWS else tensor.dim() - 1
+    if dim is None or dim < 0 or tensor.shape[dim] < 2:
+        return
+    ends = borders(tensor.shape[dim], min(4, tensor.shape[dim]))
+    if sides.below:
+        yield tensor.narrow(dim, ends[-2], ends[-1] - ends[-2]), -1.0
+    if sides.above:
+        yield tensor.narrow(dim, 0, ends[1]), 1.0
+
+
+def columns(tensor: Tensor) -> Tensor:
+    """Return the columns that are made 0, one of eight; of a number none."""
+    return tensor[..., COLUMN::EVERY] if tensor.dim() else tensor.new_empty(0)
 
 
 def varied(tensor: Tensor) -> Tensor:
     """Return the part of a tensor whose rows are not constant: the last three of four."""
-    dim = _cut(tensor)
+    dim = cut(tensor)
     if dim is None:
         return tensor
     start = borders(tensor.shape[dim], 4)[1]
@@ -91,7 +136,7 @@ def row_values(tensor: Tensor) -> Tensor:
     return torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
 
 
-def _cut(tensor: Tensor) -> int | None:
+def cut(tensor: Tensor) -> int | None:
     """Return the dimension that is cut, the first that has several elements; never the last."""
     return next((d for d, size in enumerate(tensor.shape[:-1]) if size > 1), None)
 

@@ -15,7 +15,7 @@ tiled     online softmax over key tiles with float32 accumulators, the same roun
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -173,6 +173,28 @@ def visible(mods: Mods, kv_heads: int, shape: tuple[int, int, int, int], device:
     shared = seen.view(batch, kv_heads, heads // kv_heads, keys).any(dim=2)
     seen_keys = float(shared.sum(dtype=torch.int64))
     return Visible(kept / math.prod(shape), seen_keys / shared.numel())
+
+
+def row_levels(
+    mods: Mods, shape: tuple[int, int, int, int], at: Sequence[int], device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Return each row's log(sum(exp)) where scores are 0 before modification, and those of keys.
+
+    `shape` is B, H, S, Skv and `at` names the keys. The results are (B, H, S) and (B, H, S, keys),
+    float64, -inf where nothing is seen. Call it as `exact` is called.
+    """
+    batch, heads, rows, keys = shape
+    level = torch.empty((batch, heads, rows), dtype=torch.float64, device=device)
+    there = level.new_empty((batch, heads, rows, len(at)))
+    for bs, hs, qs in _blocks(batch, heads, rows, keys, _block_elements(device)):
+        grid = Grid.ranges(
+            device, (bs.start, bs.stop), (hs.start, hs.stop), (qs.start, qs.stop), (0, keys)
+        )
+        zero = level.new_zeros([len(axis) for axis in (grid.b, grid.h, grid.q, grid.kv)])
+        scores = modified(zero, grid, mods)
+        level[bs, hs, qs] = scores.logsumexp(dim=-1)
+        there[bs, hs, qs] = scores[..., list(at)]
+    return level, there
 
 
 def _weights(scores: Tensor, mods: Mods) -> tuple[Tensor, Tensor | float]:

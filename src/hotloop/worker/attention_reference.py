@@ -3,8 +3,7 @@
 Captured tensors are globals of the problem's module; each call puts the draw's own there first
 (float64 ones for the golden) and the nominal ones back after it.
 
-Values are those of `attention_values.py`; under `needles` far keys matter although the bias makes
-them vanish (`needles.py`).
+Values: `attention_values.py`, and with the modifications `needles.py` and `attention_sink.py`.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from hotloop.worker import attention_math, baselines, needles, paged
 from hotloop.worker.attention_baselines import AttentionBaselines
 from hotloop.worker.attention_file import check_fits
 from hotloop.worker.attention_math import Mods, visible
+from hotloop.worker.attention_sink import write_sink
 from hotloop.worker.attention_values import fill_attention
 from hotloop.worker.attribution import user_code
 from hotloop.worker.captured_reach import check_reach
@@ -139,7 +139,10 @@ class AttentionReference(Reference):
         draw.seed = seed
         s, plan = self.sizes, None
         q, k, v = self.in_order(draw)
-        fill_attention((q, k, v), draw.profile, gen, self.mods.scale)
+        fill_attention((q, k, v), draw.profile, gen, self.mods)
+        if draw.profile == "sink":
+            with self.wide(draw.state), applied(STRICT):
+                write_sink(q, k, self.mods)
         if draw.profile == "needles":
             with self.wide(draw.state), applied(STRICT):
                 plan = needles.plan_needles((s.B, s.H, s.Hkv, s.S, s.Skv), self.mods, gen)
@@ -292,7 +295,6 @@ class AttentionReference(Reference):
         return reason
 
     def _degenerate_reasons(self, draw: Draw) -> tuple[str, ...]:
-        golden = self.golden(draw)[0]
-        if not bool(golden.any()):
+        if not bool(self.golden(draw)[0].any()):
             return ("the output is zero everywhere: every key is masked",)
         return ()

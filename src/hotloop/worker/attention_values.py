@@ -1,11 +1,13 @@
-"""Values of q, k and v under each profile but `needles`, which needs the modifications too.
+"""Values of q, k and v under each profile but `needles` and `sink`, which need the modifications.
 
 `offset` and `sorted` add a term to the scores of a row, through the last dimension of q and k: a
 constant of either sign, or one that grows along the keys. Softmax does not see the first, and a
-kernel that subtracts each row's true maximum sees neither.
+kernel that subtracts each row's true maximum sees neither. Sigmoid attention sees both, so there
+`positive_mean` has all scores lower: weights that ordinary scores leave out for being small are
+then all that there is.
 
-`sink` raises the score of one key, as trained models do, far above each other one, and the others
-together still count.
+`large` goes beyond float16 where the dtype does: q, k and v are multiplied by powers of two that
+leave every bit of the scores as it is.
 """
 
 from __future__ import annotations
@@ -13,50 +15,48 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from hotloop.worker.value_profiles import Reach, fill
+from hotloop.worker.attention_math import Mods
+from hotloop.worker.value_profiles import FAR_SCALE, Reach, fill
 
 LARGE_SCALE = 4.0
 OFFSET = 128.0
 """exp(128) is over float32's largest number and exp(-128) under its smallest."""
-SINK_BEYOND = 3.5
-"""The sink's score above the logarithm of how many keys a row sees under a causal mask: all others
-together are 3 % of the row, ten times what 16 bits round."""
-SINK_QUIET = 0.25
-"""Deviation of the others' scores, so that whole blocks are 8 below the sink from 170 keys on."""
-SINK_QUERY = 4.0
-"""What the sink's key is divided by, so that neither side is rounded at a size of its own."""
+SIGMOID_LOWER = 4.0
+"""Weights are exp(-4) = 2 % of what they are on ordinary values."""
 
 
 def fill_attention(
-    tensors: tuple[Tensor, Tensor, Tensor], profile: str, gen: torch.Generator, scale: float
+    tensors: tuple[Tensor, Tensor, Tensor], profile: str, gen: torch.Generator, mods: Mods
 ) -> None:
-    """Overwrite q (B, H, S, D), k and v (B, Hkv, Skv, D); `scale` is that of the scores."""
+    """Overwrite q (B, H, S, D), k and v (B, Hkv, Skv, D)."""
     q, k, v = tensors
     base = profile if profile in ("uniform", "small", "sparse", "constant_rows") else "normal"
     for tensor in tensors:
         fill(tensor, base, gen, Reach())
+    scale = mods.scale or 1.0
     if profile == "positive_mean":
         v.uniform_(1, 2, generator=gen)
+        if mods.sigmoid:
+            q[..., -1] = -SIGMOID_LOWER / scale
+            k[..., -1] = 1
     elif profile == "large":
         q.mul_(LARGE_SCALE)
+        if torch.finfo(q.dtype).max > FAR_SCALE**2:
+            _move_apart(q, k)
+            v.mul_(FAR_SCALE)
     elif profile == "offset":
         signs = torch.ones(q.shape[2], device=q.device)
         signs[::2] = -1  # rows of one tile go both ways
-        q[..., -1] = signs * (OFFSET / (abs(scale) or 1.0))
+        q[..., -1] = signs * (OFFSET / abs(scale))
         k[..., -1] = 1
     elif profile == "sorted":
-        q[..., -1] = OFFSET / (scale or 1.0)
+        q[..., -1] = OFFSET / scale
         k[..., -1] = torch.linspace(-1, 1, k.shape[2], device=k.device)
-    elif profile == "sink":
-        _add_sink(q, k, scale or 1.0)
 
 
-def _add_sink(q: Tensor, k: Tensor, scale: float) -> None:
-    """Raise the first key's score; of every second head the last one's."""
-    keys, rows = k.shape[2], q.shape[2]
-    seen = torch.arange(keys - rows + 1, keys + 1, device=q.device).clamp(min=1)
-    q.mul_(SINK_QUIET)
-    q[..., -1] = (seen.log() + SINK_BEYOND) / SINK_QUERY
-    k[..., -1] = 0
-    k[:, 0::2, 0, -1] = SINK_QUERY / scale
-    k[:, 1::2, -1, -1] = SINK_QUERY / scale
+def _move_apart(q: Tensor, k: Tensor) -> None:
+    """Scale q up and k down as far, and of every second key-value head the other way about."""
+    up = torch.full(k.shape[:2], FAR_SCALE, device=k.device)
+    up.view(-1)[1::2] = 1 / FAR_SCALE
+    k.div_(up[..., None, None])
+    q.mul_(up.repeat_interleave(q.shape[1] // k.shape[1], dim=1)[..., None, None])

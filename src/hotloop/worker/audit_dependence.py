@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from torch import Tensor
 
 from hotloop.core.audit import FakeGroup
-from hotloop.worker import inputs
+from hotloop.worker import constants, inputs
 from hotloop.worker.audit_fakes import Consequence, Fake
 from hotloop.worker.audit_reading import changed_fake, named_inputs
 from hotloop.worker.audit_subject import Subject
@@ -44,7 +44,7 @@ def _if_idle(name: str, tensor: Tensor) -> Consequence:
     normalisation takes off again saves an addition. Batch statistics are written, not read, in
     training mode.
     """
-    if name.rpartition(".")[2] in inputs.RUNNING_STATISTICS:
+    if name.rpartition(".")[2] in constants.RUNNING_STATISTICS:
         return Consequence.NOTHING
     return Consequence.REASON if tensor.dim() > 1 else Consequence.FINDING
 
@@ -102,7 +102,7 @@ def _other_state(name: str) -> Callable[[Subject], Draw | None]:
                 return None
             other = own.clone()
             gen = inputs.generator(subject.case.seed + 1, subject.reference.device)
-            inputs.perturb_constants({name: other}, frozenset({name}), gen)
+            constants.perturb({name: other}, frozenset({name}), gen, wide=False)
         return subject.with_state({name: other})
 
     return change

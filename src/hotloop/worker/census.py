@@ -84,13 +84,26 @@ WHOLE_LAYERS = frozenset(
     }
 )  # fmt: skip
 """Operations, each of which is a whole kernel that a problem may ask for."""
-ARITHMETIC = frozenset(
+REDUCTIONS = frozenset(
     {
-        "amax", "amin", "aminmax", "argmax", "argmin", "elu", "erf", "erfc", "exp", "exp2",
-        "expm1", "gelu", "hardsigmoid", "hardswish", "leaky_relu", "linalg_vector_norm", "log",
-        "log10", "log1p", "log2", "log_sigmoid_forward", "max", "mean", "min", "mish", "norm",
-        "pow", "prod", "relu", "rsqrt", "sigmoid", "silu", "softplus", "sqrt", "std", "sum", "tanh",
-        "var", "var_mean",
+        "amax", "amin", "aminmax", "argmax", "argmin", "binary_cross_entropy",
+        "binary_cross_entropy_with_logits", "count_nonzero", "cummax", "cummin", "histc",
+        "huber_loss", "kthvalue", "linalg_vector_norm", "max", "mean", "median", "min", "mode",
+        "mse_loss", "multi_margin_loss", "multilabel_margin_loss_forward", "nanmedian", "nansum",
+        "native_norm", "nll_loss2d_forward", "nll_loss_forward", "norm", "prod", "smooth_l1_loss",
+        "soft_margin_loss", "std", "std_mean", "sum", "var", "var_mean",
+    }
+)  # fmt: skip
+"""Sums, extremes and losses: many elements become few."""
+ARITHMETIC = REDUCTIONS | frozenset(
+    {
+        "_prelu_kernel", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "celu", "cos",
+        "cosh", "elu", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "float_power", "gelu",
+        "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hypot", "leaky_relu",
+        "lgamma", "log", "log10", "log1p", "log2", "log_sigmoid_forward", "logaddexp",
+        "logaddexp2", "logit", "mish", "polar", "pow", "prelu", "relu", "relu6", "rsqrt", "selu",
+        "sigmoid", "silu", "sin", "sinc", "sinh", "softplus", "softshrink", "sqrt", "tan", "tanh",
+        "threshold", "xlogy",
     }
 )  # fmt: skip
 """Reductions and functions: the work itself where a problem has no products. Sums and products of
@@ -136,17 +149,21 @@ ELEMENTWISE = frozenset(
         "isinf", "le", "lerp", "linspace", "logical_and", "logical_not", "logical_or",
         "logical_xor", "logspace", "lt", "masked_fill", "masked_scatter", "masked_select",
         "maximum", "minimum", "mul", "nan_to_num", "native_dropout", "ne", "neg", "nonzero",
-        "normal", "normal_functional", "pixel_shuffle", "pixel_unshuffle", "polar", "positive",
+        "normal", "normal_functional", "pixel_shuffle", "pixel_unshuffle", "positive",
         "put", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "random",
         "randperm", "real", "reciprocal", "reflection_pad1d", "reflection_pad2d",
         "reflection_pad3d", "remainder", "replication_pad1d", "replication_pad2d",
         "replication_pad3d", "resolve_conj", "resolve_neg", "round", "rsub", "scatter", "sgn",
         "sign", "signbit", "square", "sub", "take", "tril", "tril_indices", "triu", "triu_indices",
-        "true_divide", "trunc", "uniform", "view_as_complex", "view_as_real", "where", "xlogy",
+        "true_divide", "trunc", "uniform", "view_as_complex", "view_as_real", "where",
         "zeros_like",
     }
 )  # fmt: skip
 """Arithmetic of single elements, choices and random numbers: what may prepare a kernel's work."""
+GATHERING = frozenset(
+    {"_unsafe_index", "embedding", "gather", "index", "index_select", "take", "take_along_dim"}
+)
+"""Operations that pick elements by indices: with a table of all values, any function."""
 REARRANGING = frozenset(
     {
         "_conj", "_neg_view", "_to_dense", "_unsafe_index", "complex", "conj_physical", "imag",

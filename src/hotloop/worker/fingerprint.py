@@ -62,10 +62,14 @@ class Fingerprint:
             return False
         if self.bits == other.bits:
             return True
-        pairs = list(zip(self.samples, other.samples, strict=True))
+        # By the largest, whose square may be past the largest number there is.
+        unit = max((abs(b) for b in other.samples if math.isfinite(b)), default=0.0) or 1.0
+        pairs = [(a / unit, b / unit) for a, b in zip(self.samples, other.samples, strict=True)]
+        differences = [abs(a - b) for a, b in pairs]
+        if not all(d <= 1.0 for d in differences):  # NaN is not, either
+            return False
         size = math.fsum(b * b for _, b in pairs)
-        difference = math.fsum((a - b) ** 2 for a, b in pairs)
-        return math.isfinite(difference) and difference <= NEAR**2 * size
+        return math.fsum(d * d for d in differences) <= NEAR**2 * size
 
     def _is_constant(self) -> bool:
         return len(self.samples) > 1 and len(set(self.samples)) == 1

@@ -21,14 +21,11 @@ from torch.utils._pytree import tree_leaves
 
 from hotloop.errors import ProblemError
 from hotloop.worker.arguments import encode_args
+from hotloop.worker.mask_rows import make_rows
 from hotloop.worker.module_host import ContractError
 from hotloop.worker.opposed import SCALE
 from hotloop.worker.random_sources import FORMS, FREE, MASK, NORMAL, UNIT, Provenance
 from hotloop.worker.value_profiles import KEEPS_INPUTS, Reach, fill
-
-RUNNING_STATISTICS = frozenset({"running_mean", "running_var"})
-MASK_ROWS = (False, True, None, None, None)
-"""What consecutive rows of a random mask are made where a profile does so; None: as they are."""
 
 
 @contextmanager
@@ -128,7 +125,7 @@ def overwrite(
     """
     for place, (value, law) in enumerate(zip(values, laws, strict=True)):
         if law == MASK and profile in reach.masked:
-            _end_rows(value)
+            make_rows(value, reach.masked[profile])
         if law is None or not renews(law, profile):
             continue
         if profile in KEEPS_INPUTS:
@@ -139,38 +136,6 @@ def overwrite(
             FORMS[law](value)
         if profile == "opposed" and place in reach.opposed_inputs:
             value.mul_(SCALE)
-
-
-def _end_rows(mask: Tensor) -> None:
-    """Make a fifth of a mask's rows all False and another fifth all True, in place."""
-    if mask.dim() < 2 or mask.shape[:-1].numel() < len(MASK_ROWS):
-        return
-    rows = torch.arange(mask.shape[:-1].numel(), device=mask.device).view(mask.shape[:-1])
-    for first, told in enumerate(MASK_ROWS):
-        if told is not None:
-            mask[rows % len(MASK_ROWS) == first] = told
-
-
-def perturb_constants(
-    state: dict[str, Tensor],
-    constant: frozenset[str],
-    gen: torch.Generator,
-    *,
-    buffers: frozenset[str] = frozenset(),
-) -> None:
-    """Give constant-initialised parameters, buffers and batch statistics random values, in place.
-
-    A parameter p becomes p + N(0, 1) / 2, so that norm scales are not 1 and biases are not 0;
-    running variances, and buffers of ones, which may be what is divided by, are drawn from
-    U(0.5, 1.5).
-    """
-    for name in sorted(constant):
-        is_scale = name in buffers and bool((state[name] == 1).all())
-        if is_scale or name.rpartition(".")[2] == "running_var":
-            state[name].uniform_(0.5, 1.5, generator=gen)
-        else:
-            noise = torch.empty_like(state[name]).normal_(generator=gen)
-            state[name].add_(noise, alpha=0.5)
 
 
 def own_memory(tensor: Tensor) -> Tensor:

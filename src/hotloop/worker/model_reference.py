@@ -35,6 +35,7 @@ from hotloop.worker.draw import (
     tensor_spec,
 )
 from hotloop.worker.envelope import OtherOrder, orders, outlier_reason, recurrent_parts
+from hotloop.worker.lookups import Lookups
 from hotloop.worker.memory import DoesNotFit
 from hotloop.worker.module_runner import ModuleRunner, bind, state_of, tensors_of
 from hotloop.worker.nothing_to_judge import require_elements, require_tensors
@@ -75,6 +76,7 @@ class ModelReference(Reference):
         self._specs = self._describe(nominal, outputs)
         self.io_bytes = nbytes([*tensors_of(nominal.inputs), *nominal.state.values(), *outputs])
         self._degenerate = degenerate_reasons(self, nominal, outputs)
+        self.reach.unbiased_weights = parameters.unbiased_weights(nominal.state)
         rules = parameters.bias_rules(nominal.state, self.census)
         self.bias_rules = rules if from_bias.fits(self.flops, self.device) else None
         del nominal, outputs
@@ -258,8 +260,10 @@ class ModelReference(Reference):
         products = FirstProducts(draw.inputs, draw.state)
         tensors = tensors_of(draw.inputs)
         versions = [t._version for t in tensors]
-        with self.census, counter, products:
+        lookups = Lookups(draw.inputs, draw.state)
+        with self.census, counter, products, lookups:
             self.eager(draw)
+        self.reach.tables = frozenset(lookups.tables)
         free = {i for i in products.inputs if self.sources[i] in FREE}
         if free:
             self.reach.opposed_inputs = frozenset(free)

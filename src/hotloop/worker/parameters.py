@@ -10,9 +10,10 @@ from torch import Tensor
 
 from hotloop.worker.bound import Rigour
 from hotloop.worker.census import Census
-from hotloop.worker.inputs import RUNNING_STATISTICS, perturb_constants
+from hotloop.worker.constants import RUNNING_STATISTICS, perturb
+from hotloop.worker.lookups import fill_table
 from hotloop.worker.opposed import SCALE
-from hotloop.worker.value_profiles import BIAS, RANDOM_PARAMETERS, Reach, fill
+from hotloop.worker.value_profiles import KEEPS_INPUTS, RANDOM_PARAMETERS, Reach, fill
 
 DOWN = frozenset(
     {
@@ -23,6 +24,8 @@ DOWN = frozenset(
     }
 )  # fmt: skip
 """Operations with a maximum: what it begins at shows on values far below 0."""
+ORDERS = frozenset({"argmax", "argsort", "kthvalue", "sort", "topk"})
+"""Operations with an order, or with the place of a maximum."""
 UP = frozenset({"amin", "aminmax", "cummin", "min"})
 """Operations with a minimum."""
 SCORES = frozenset({"bmm", "baddbmm", "matmul", "einsum", "scaled_dot_product_attention"})
@@ -46,12 +49,17 @@ def replace(
         constants: names of those that begin as constants.
         reach: how far values go.
     """
-    if profile in RANDOM_PARAMETERS:
+    is_wide = profile in reach.wide
+    if is_wide or profile in RANDOM_PARAMETERS:
         chosen = constants if reach.has_buffers else constants - reach.buffers
-        perturb_constants(state, chosen, gen, buffers=reach.buffers)
+        perturb(state, chosen, gen, buffers=reach.buffers, wide=is_wide)
     elif profile == "biased":
+        size, deviation = reach.bias
         for name in product_biases(state):
-            state[name].normal_(generator=gen).add_(reach.bias_sign * BIAS)
+            state[name].normal_(generator=gen).mul_(deviation).add_(reach.bias_sign * size)
+    elif profile == "far" and reach.positive_weights:
+        for name in sorted(reach.unbiased_weights):
+            state[name].abs_()
     elif profile == "opposed":
         for name in sorted(reach.opposed_weights):
             state[name].mul_(1 / SCALE)
@@ -59,6 +67,9 @@ def replace(
         for value in state.values():
             if value.dtype.is_floating_point:
                 fill(value, profile, gen, reach)
+    if profile not in KEEPS_INPUTS:
+        for name in sorted(reach.tables):
+            fill_table(state[name], profile, gen, reach)
 
 
 def constant_names(
@@ -110,9 +121,8 @@ def bias_rules(state: dict[str, Tensor], census: Census) -> Rigour | None:
 
 def has_maximum(census: Census) -> bool:
     """Whether there is an operation with a maximum, or with an order."""
-    orders = census.names & {"argmax", "argsort", "kthvalue", "sort", "topk"}
     attends = any("attention" in name for name in census.names)
-    return bool(orders or attends or census.names & DOWN)
+    return bool(attends or census.names & (DOWN | ORDERS))
 
 
 def bias_signs(census: Census) -> tuple[float, ...]:
@@ -134,6 +144,15 @@ def product_biases(state: dict[str, Tensor]) -> tuple[str, ...]:
         if name.rpartition(".")[2] == "bias"
         and state[name].dtype == torch.float32
         and _dimensions(state, name.removesuffix("bias") + "weight") >= 2
+    )
+
+
+def unbiased_weights(state: dict[str, Tensor]) -> frozenset[str]:
+    """Return the names of weights of two dimensions or more, where no product has a bias."""
+    if product_biases(state):
+        return frozenset()
+    return frozenset(
+        name for name, t in state.items() if t.dim() >= 2 and t.dtype.is_floating_point
     )
 
 

@@ -6,6 +6,7 @@ signs left away where negative numbers have no result.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -24,10 +25,15 @@ from hotloop.worker.eager_errors import (
     near_overflow,
     relative_errors,
 )
+from hotloop.worker.far_sides import far_reason
 from hotloop.worker.gross import spread
+from hotloop.worker.mask_rows import FORMS
+from hotloop.worker.parameter_reach import BIASES
+from hotloop.worker.parameter_trials import large_constants, positive_weights, with_constants
 from hotloop.worker.parameters import bias_signs, has_maximum
 from hotloop.worker.pieces import all_finite, end_share, largest_abs
 from hotloop.worker.random_sources import MASK
+from hotloop.worker.reductions import Reductions, has_minimum, reductions
 from hotloop.worker.value_profiles import (
     EXACT_FRAC,
     FAR_SCALE,
@@ -53,6 +59,8 @@ of -1e9 added and not filled in leaves nothing of the others, in eager as in any
 OPPOSED_FACTOR = 4.0
 """The same of opposed scales, which change no bit of a product: where they do, inputs are used
 elsewhere too."""
+WIDE_FACTOR = 4.0
+"""The same of other constants on large values, which are there for what large values show."""
 
 
 @dataclass(slots=True)
@@ -72,7 +80,7 @@ class Trials:
         special = {
             "integers": self._exact,
             "normal": self._normal,
-            "parameters": lambda: self._with_buffers("parameters"),
+            "parameters": lambda: with_constants(self, "parameters"),
             "large": self._large,
             "negative": self._negative,
             "far": self._far,
@@ -121,6 +129,10 @@ class Trials:
             reason = next((why for why in found if why is not None), None)
         return reason
 
+    def reductions(self, profile: str) -> Reductions:
+        """Return what is reduced on the values that are tried."""
+        return reductions(self.reference, self.reference.draw(TRIAL_SEED, profile))
+
     def _weigh_far(self, eager: Outputs, golden: Outputs) -> None:
         """Choose each output's rules for far values; note where they measure conditioning."""
         if not self.usual:
@@ -148,43 +160,42 @@ class Trials:
     def _is_gross(self, profile: str) -> bool:
         return Rigour.GROSS in self.reference.reach.rules.get(profile, ())
 
-    def _with_buffers(self, profile: str) -> str | None:
-        """Try other values in constant buffers, and without where the reference needs its own."""
-        reach = self.reference.reach
-        usual, reason = list(self.usual), self.plain(profile)
-        if reason is not None and reach.buffers and reach.has_buffers:
-            reach.has_buffers, self.usual = False, usual
-            reason = self.plain(profile)
-        return reason
-
     def _normal(self) -> str | None:
         """Without signs where negative numbers have no result; masks with ends where they have."""
         reach, has_masks = self.reference.reach, MASK in self.reference.sources
-        reason = self._with_buffers("normal")
+        reason = with_constants(self, "normal")
         if reason is not None and self.is_nan:
             reach.unsigned.add("normal")
             reach.has_buffers = True
-            reason = self._with_buffers("normal")
+            reason = with_constants(self, "normal")
             if reason is not None:
                 reach.unsigned.clear()
         if reason is not None:
             reach.has_buffers = True  # what failed had nothing to do with them
         if reason is None and has_masks:
-            before, usual = self.errors, list(self.usual)
-            reach.masked.add("normal")
-            if self.plain("normal") is not None or self._is_worse(before, MASKED_FACTOR):
-                reach.masked.clear()
-            self.usual = usual
+            self._mask("normal")
         return reason
 
-    def _is_worse(self, than: list[float], factor: float) -> bool:
+    def _mask(self, profile: str) -> None:
+        """Make rows of random masks of the kinds that the reference bears."""
+        masked, before, usual = self.reference.reach.masked, self.errors, list(self.usual)
+        for kinds in FORMS:
+            masked[profile] = kinds
+            if self.plain(profile) is None and not self.is_worse(before, MASKED_FACTOR):
+                break
+        else:
+            del masked[profile]
+        self.usual = usual
+
+    def is_worse(self, than: list[float], factor: float) -> bool:
+        """Return whether eager was over `factor` times as far off on what was tried last."""
         return any(a > factor * b for a, b in zip(self.errors, than, strict=True))
 
     def _opposed(self) -> str | None:
         reason = self.plain("opposed", below=LARGEST_FRAC)
         if reason is None and not self.usual:
             return "nothing is known of ordinary values"
-        if reason is None and self._is_worse(self.usual, OPPOSED_FACTOR):
+        if reason is None and self.is_worse(self.usual, OPPOSED_FACTOR):
             return "the reference itself is further off there than on ordinary values"
         return reason
 
@@ -193,10 +204,11 @@ class Trials:
         if reference.bias_rules is Rigour.GROSS:
             _, outputs, _ = reference.specs()
             if not all(spec.dtype.startswith(("float", "bfloat")) for spec in outputs):
-                return "which of two numbers near 256 is the larger depends on rounding"
+                return "which of two numbers beside a large bias is the larger depends on rounding"
             reference.reach.rules["biased"] = (Rigour.GROSS,) * len(outputs)
-        for sign in bias_signs(reference.census):
-            reference.reach.bias_sign = sign
+        sizes = BIASES if self._is_gross("biased") else BIASES[:1]
+        for sign, bias in itertools.product(bias_signs(reference.census), sizes):
+            reference.reach.bias_sign, reference.reach.bias = sign, bias
             reason = self.plain("biased") or self._flat()
             if reason is None:
                 break
@@ -208,7 +220,10 @@ class Trials:
         """Return that gross errors do not show on `biased`, where only they are looked for."""
         if not self._is_gross("biased"):
             return None
-        golden = self.reference.golden(self.reference.draw(TRIAL_SEED, "biased"))
+        _, outputs, _ = self.reference.specs()
+        wide = self.reference.golden(self.reference.draw(TRIAL_SEED, "biased"))
+        # A sigmoid of -256 is 0 in float32, and no two are equal in float64.
+        golden = [g.to(getattr(torch, o.dtype)) for g, o in zip(wide, outputs, strict=True)]
         if any(_follows(g) and end_share(g) <= SATURATED_FRAC for g in golden):
             return None
         return "all of the outputs are at an end of their range, or the same for all samples"
@@ -219,6 +234,7 @@ class Trials:
             self.reference.reach.scale = scale
             reason = self.plain("large", below=LARGEST_FRAC)
             if reason is None:
+                large_constants(self, WIDE_FACTOR)
                 break
         return reason
 
@@ -231,8 +247,20 @@ class Trials:
             self.reference.reach.factors = factors
             reason = self.plain("negative", below=LARGEST_FRAC if len(factors) > 1 else None)
             if reason is None:
+                self._zero_columns()
                 break
         return reason
+
+    def _zero_columns(self) -> None:
+        """Make columns of `negative` 0 where sums over all rows bear it, and extrema need none."""
+        reference, before = self.reference, self.errors
+        if has_maximum(reference.census) or has_minimum(reference.census):
+            return
+        if not self.reductions("negative").leaves_columns:
+            return
+        reference.reach.zero_columns = True
+        reason = self.plain("negative", below=LARGEST_FRAC)
+        reference.reach.zero_columns = reason is None and not self.is_worse(before, MASKED_FACTOR)
 
     def _far(self) -> str | None:
         inputs, _, _ = self.reference.specs()
@@ -240,8 +268,10 @@ class Trials:
             dtype = getattr(torch, spec.dtype)
             if dtype.is_floating_point and torch.finfo(dtype).max < FAR_ROOM * FAR_SCALE:
                 return f"{spec.dtype}, which input {spec.name} has, does not hold such values"
-        self.reference.reach.goes_below = has_maximum(self.reference.census)
-        return self.plain("far", below=LARGEST_FRAC)
+        reason = far_reason(self)
+        if reason is None:
+            positive_weights(self)
+        return reason
 
     def _exact(self) -> str | None:
         draw = self.reference.draw(TRIAL_SEED, "integers")

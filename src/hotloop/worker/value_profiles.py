@@ -17,30 +17,19 @@ import torch
 from torch import Tensor
 
 from hotloop.core.verdict import Tier
-from hotloop.worker.apart import FACTORS, Factors, below, parts, row_values, varied
+from hotloop.worker import apart
+from hotloop.worker.apart import FACTORS, Factors, Sides, row_values
 from hotloop.worker.bound import Rigour
+from hotloop.worker.parameter_reach import ParameterReach
+from hotloop.worker.spikes import add_spikes
 
 LARGE_SCALES = (64.0, 32.0, 16.0, 8.0, 4.0)
 """Factors of `large` that are tried, the largest that the reference bears is taken."""
-SPIKE = 8.0
-"""A spike of `large` has between this and one more times its factor: at 64, over 200 more than the
-largest of 10,000 ordinary values, where exp(89) overflows float32."""
-SPIKE_COLUMNS = 32
-"""Rows of fewer elements have no spike: a kernel takes them in one block."""
-SPIKE_PLACES = ((1, True), None, (1, False), None, (-1, True), None, (-1, False), None)
-"""Spikes of eight consecutive rows: the sign, and whether it stands in the second half of the row.
-One of a row hides the rest of a softmax, so half of the rows have none."""
 LARGEST_FRAC = 0.5
 """Results of `large` stay below this share of the largest number of their dtype."""
 FAR_SCALE = 2.0**17
 """Of `far`: 62 % of its values are over 65504, float16's largest, 32 % over twice that, where the
 second of two clamped float16 parts overflows too."""
-FAR_BELOW = (-1.3, -0.65)
-"""Of the negative part of `far`, times that: all below -65504, of the mean square of the rest."""
-BIAS = 2.0**8
-"""Of `biased`. A variance in one pass loses (bias / deviation) ** 2 * 2**-24 of itself: 1 % at the
-deviation 0.6 of a convolution with torch's initial weights. Values round to 2**-16 of the bias in
-any kernel, and sums that begin at it are some ten times that off."""
 SMALL_SCALE = 1e-3
 ZERO_FRAC = 0.8
 RAMP = 3.0
@@ -75,8 +64,8 @@ MODEL_PROFILES = (
     _fast(
         "normal",
         "N(0, 1), where the domain is positive its size; random values in constant parameters and "
-        "buffers; masks with empty and full rows",
-        "an activation left out, parameters taken for 0 or 1",
+        "buffers, a quarter of the scales negative; masks with empty, full and padded rows",
+        "an activation left out, parameters taken for 0 or 1, a scale moved past a maximum",
     ),
     _fast(
         "parameters",
@@ -86,19 +75,23 @@ MODEL_PROFILES = (
     _fast("positive_mean", "U(1, 2)", "narrow sums, a variance in one pass, values below 1"),
     _fast(
         "negative",
-        "U(-2, -1), parts of the first dimension times 2**-24, 1, 0, -6, 16 and -16",
+        "U(-2, -1), parts of the first dimension times 2**-24, 1, 0, -6, 16 and -16; columns of 0 "
+        "where sums take in all rows",
         "extrema that begin at 0, 10 or -10, or that padding of 0 wins; rows that share a scale; "
         "divisions by a norm of 0; softplus without its end",
     ),
     _fast(
         "large",
-        "N(0, 1) times 4 to 64, in half of the rows one value of 8 to 9 deviations",
+        "N(0, 1) times 4 to 64, in half of the rows one value of 8 to 9 deviations; constant "
+        "parameters as in `normal`",
         "exp without the row's maximum subtracted: none, or that of one block; overflow",
     ),
     _fast(
         "far",
-        "N(0, 1) times 2**17; before a maximum a quarter of the first dimension all negative",
-        "values that go through float16 unscaled, numbers that stand for infinity",
+        "N(0, 1) times 2**17; before an extremum a quarter of the rows or columns, or all, on one "
+        "side of 0, and weights positive where no bias stands behind them",
+        "values that go through float16 unscaled, numbers that stand for infinity; a maximum or "
+        "softmax that begins at 0",
     ),
     _fast(
         "opposed",
@@ -107,7 +100,8 @@ MODEL_PROFILES = (
     ),
     _fast(
         "biased",
-        "N(0, 1), biases of products and convolutions near 256 or -256",
+        "N(0, 1), biases of products and convolutions near 256 or -256, or 4 or -4 behind what "
+        "saturates",
         "a variance in one pass behind a bias; extrema that begin at 0 behind one",
     ),
     _fast("integers", "{-1, 0, 1}", "an element left out or counted twice, bit for bit"),
@@ -117,14 +111,27 @@ MODEL_PROFILES = (
     _final("constant_rows", "one N(0, 1) value a row", "variance in one pass, broken ties"),
     _final("sorted", "ascending along rows", "a maximum that every block of a row raises"),
 )
-"""Values of free inputs of a model; the others keep what `get_inputs` gives them."""
+"""Values of free inputs of a model; the others keep what `get_inputs` gives them. Where all of them
+are indices, the tables that they look up have these values."""
 
 ATTENTION_PROFILES = (
     _fast("normal", "N(0, 1)", "anything that shows where the problem is used"),
-    _fast("positive_mean", "v from U(1, 2)", "sums in low precision"),
-    _fast("large", "q times 4", "peaked rows: probabilities rounded, masks off by one"),
+    _fast(
+        "positive_mean",
+        "v from U(1, 2); all scores 4 lower where weights are sigmoids",
+        "sums in low precision, small sigmoids taken for 0",
+    ),
+    _fast(
+        "large",
+        "q times 4; unless in float16, v times 2**17, and q and k 2**17 apart, scores as they are",
+        "peaked rows: probabilities rounded, masks off by one; values that go through float16",
+    ),
     _fast("needles", "a few far keys carry the result", "far keys skipped"),
-    _fast("sink", "one key's score above all others", "keys far below a row's maximum skipped"),
+    _fast(
+        "sink",
+        "one key, the first, the last or one a third along, outweighs the rest of its row",
+        "keys far below a row's maximum skipped",
+    ),
     _fast(
         "offset",
         "scores of a row raised or lowered by 128, which softmax does not see",
@@ -152,7 +159,7 @@ def names(table: tuple[ValueProfile, ...], tier: Tier | None = None) -> tuple[st
 
 
 @dataclass(slots=True)
-class Reach:
+class Reach(ParameterReach):
     """How far a problem's values go: the farthest that its reference bears, found by admission."""
 
     scale: float = LARGE_SCALES[0]
@@ -163,21 +170,16 @@ class Reach:
     """Which rules hold on a profile, by output; all of them where none is told."""
     unsigned: set[str] = field(default_factory=set)
     """Profiles whose values have no signs: the domain is positive."""
-    masked: set[str] = field(default_factory=set)
-    """Profiles that make rows of random masks empty and full."""
-    goes_below: bool = False
-    """Whether a part of `far` is negative."""
+    masked: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Which kinds of rows a profile makes in random masks."""
+    sides: Sides = Sides()
+    """Which parts of `far` have one sign."""
+    zero_columns: bool = False
+    """Whether `negative` has columns of 0."""
     varies_rows: bool = False
     """Whether only a part of `constant_rows` is constant."""
-    buffers: frozenset[str] = frozenset()
-    """Buffers that begin as constants."""
-    has_buffers: bool = True
-    """Whether these get other values."""
-    bias_sign: float = 1.0
-    """Of the biases of `biased`."""
     opposed_inputs: frozenset[int] = frozenset()
-    """Places of what `opposed` scales up, and below what it scales down."""
-    opposed_weights: frozenset[str] = frozenset()
+    """Places of what `opposed` scales up."""
 
 
 def fill(tensor: Tensor, profile: str, gen: torch.Generator, reach: Reach) -> None:
@@ -213,22 +215,23 @@ def _positive_mean(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
 
 
 def _negative(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
-    for part, factor in parts(tensor, reach.factors):
+    for part, factor in apart.parts(tensor, reach.factors):
         part.uniform_(-2, -1, generator=gen).mul_(factor)
         if not factor:
             part.zero_()  # not -0
+    if reach.zero_columns:
+        apart.columns(tensor).zero_()
 
 
 def _large(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
     tensor.normal_(generator=gen).mul_(reach.scale)
-    if tensor.dim() and tensor.shape[-1] >= SPIKE_COLUMNS:
-        _add_spikes(tensor, gen, reach.scale)
+    add_spikes(tensor, gen, reach.scale)
 
 
 def _far(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
     tensor.normal_(generator=gen)
-    if reach.goes_below:
-        below(tensor).uniform_(*FAR_BELOW, generator=gen)
+    for part, sign in apart.sided(tensor, reach.sides):
+        part.uniform_(*apart.SIDE, generator=gen).mul_(sign)
     tensor.mul_(FAR_SCALE)
 
 
@@ -248,7 +251,7 @@ def _sparse(tensor: Tensor, gen: torch.Generator, _: Reach) -> None:
 def _constant_rows(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
     tensor.copy_(row_values(tensor).normal_(generator=gen).expand_as(tensor))
     if reach.varies_rows:
-        varied(tensor).normal_(generator=gen)
+        apart.varied(tensor).normal_(generator=gen)
 
 
 def _sorted(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
@@ -259,24 +262,6 @@ def _sorted(tensor: Tensor, gen: torch.Generator, reach: Reach) -> None:
     tensor.copy_(ramp.expand_as(tensor) if tensor.dim() else ramp[0])
     tensor.mul_(row_values(tensor).uniform_(0.5, 1, generator=gen))
     tensor.add_(row_values(tensor).normal_(generator=gen))
-
-
-def _add_spikes(tensor: Tensor, gen: torch.Generator, scale: float) -> None:
-    """Overwrite one value of each row that `SPIKE_PLACES` gives a spike, in place."""
-    columns, every = tensor.shape[-1], len(SPIKE_PLACES)
-    half = columns // 2
-    at = torch.randint(0, half, (*tensor.shape[:-1], 1), generator=gen, device=tensor.device)
-    spikes = row_values(tensor).uniform_(SPIKE, SPIKE + 1, generator=gen).mul_(scale)
-    for first, place in enumerate(SPIKE_PLACES):
-        if place is not None:
-            sign, is_late = place
-            spikes.view(-1)[first::every] *= sign
-            at.view(-1)[first::every] += (columns - half) * is_late
-    ordinary = tensor.gather(-1, at)
-    for first, place in enumerate(SPIKE_PLACES):
-        if place is None:
-            spikes.view(-1)[first::every] = ordinary.view(-1)[first::every]
-    tensor.scatter_(-1, at, spikes)
 
 
 _FILLS: Mapping[str, Callable[[Tensor, torch.Generator, Reach], None]] = {
