@@ -2,6 +2,9 @@
 
 import io
 import sys
+from contextlib import suppress
+from functools import partial
+from tempfile import TemporaryFile
 
 import numpy as np
 import pytest
@@ -9,7 +12,15 @@ import torch
 from torch.utils import dlpack
 
 from hotloop.worker.beside_kernels import refused
-from hotloop.worker.host_reads import GONE, PRINTED, HostReads, wrap_capsules
+from hotloop.worker.fingerprint import Fingerprint
+from hotloop.worker.host_reads import (
+    FOREIGN,
+    GONE,
+    HOST_READS,
+    PRINTED,
+    HostReads,
+    wrap_capsules,
+)
 from hotloop.worker.library_calls import LibraryCalls
 
 
@@ -134,8 +145,93 @@ def test_single_values_are_counted_by_the_dispatcher_and_the_watchs_own_are_not(
     assert reads.read == {"__float__": 1}
 
 
-def test_nothing_is_counted_inside_a_kernel():
-    assert counted(lambda x: x.tolist(), paused=True) == {}
+def test_what_the_watch_reads_is_not_counted_and_what_others_read_meanwhile_is():
+    assert counted(Fingerprint.of, paused=True) == {}
+    assert counted(Fingerprint.of) != {}
+    assert counted(lambda x: x.tolist(), paused=True) == {"tolist": 20}
+
+
+def by_a_swap(x):
+    """Read a tensor in another's place, once the hook has seen that one read."""
+    t = torch.zeros(1)
+    t.numpy()
+    t.data = x
+    list(map(torch.Tensor.numpy, [t]))
+
+
+def in_a_print(x):
+    class Digits(int):
+        def __format__(self, spec):
+            x.numpy()
+            return "4"
+
+        __str__ = __format__
+
+    torch.set_printoptions(precision=Digits(4))
+    try:
+        repr(torch.zeros(2) + 0.5)
+    finally:
+        torch.set_printoptions(precision=4)
+
+
+def in_a_read(x):
+    def look(value):
+        x.numpy()
+        return value
+
+    torch.zeros(1).apply_(look)
+
+
+def in_a_read_without_a_frame(x):
+    b = np.empty((4, 5), np.float32)
+    with suppress(TypeError):  # it wants a number, and has `b` filled by then
+        torch.zeros(1).apply_(partial(np.add, x, out=b))
+
+
+def into_a_file(x):
+    with TemporaryFile() as file:
+        x.untyped_storage()._write_file(file, False, False, 4)
+
+
+@pytest.mark.parametrize(
+    "work", [by_a_swap, in_a_print, in_a_read, in_a_read_without_a_frame, into_a_file]
+)
+def test_reads_behind_other_reads_are_counted(work):
+    assert sum(counted(work).values()) >= 20
+
+
+@pytest.mark.parametrize(
+    ("write", "n"),
+    [
+        (lambda x: torch.from_numpy(np.empty((4, 5), np.float32)).copy_(x), 20),
+        (lambda x: torch.exp(x, out=torch.from_numpy(np.empty((4, 5), np.float32))), 20),
+        (lambda x: torch.frombuffer(bytearray(80), dtype=torch.float32).add_(x.view(-1)), 20),
+        (lambda x: torch.frombuffer(bytearray(80), dtype=torch.float32)[:2].copy_(x[0, :2]), 2),
+        (lambda x: torch.from_numpy(np.ones((4, 5), np.float32)) * x, 0),
+        (lambda x: torch.empty_like(x).copy_(x), 0),
+        (lambda x: torch.from_dlpack(torch.empty_like(x)).copy_(x), 0),  # torch's own memory
+        (lambda x: x.untyped_storage().data_ptr(), 0),
+    ],
+)
+def test_what_is_written_where_numpy_reads_is_counted(write, n):
+    x = torch.rand(4, 5)
+    calls = LibraryCalls([x], range(0))
+    with calls:
+        write(x)
+    assert calls.host_reads == ({FOREIGN: n} if n else {})
+    assert FOREIGN in HOST_READS
+
+
+def test_what_a_kernel_writes_where_numpy_reads_is_counted():
+    x, raw = torch.rand(4, 5), np.zeros((4, 5), np.float32)
+    for target, n in ((torch.from_numpy(raw), 20), (torch.empty(4, 5), 0)):
+        calls = LibraryCalls([x], range(0))
+        with calls:
+            after = calls.before_launch([x, target])
+            with torch._C._DisableTorchDispatch():
+                target.copy_(x)
+            after()
+        assert calls.host_reads == ({FOREIGN: n} if n else {})
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ SHARED = range(X.data_ptr(), X.data_ptr() + X.numel() * 4)  # as the judge's mem
 def launch(calls, tensors, kernel):
     """Do what a launch under watch does."""
     after = calls.before_launch(tensors)
-    kernel()
+    with torch._C._DisableTorchDispatch():  # a kernel, which no mode sees
+        kernel()
     after()
 
 
@@ -124,15 +125,6 @@ def test_a_workspace_that_holds_the_same_as_a_call_ago_is_a_kernels():
 def test_moves_are_no_arithmetic():
     _, operations = watched(lambda calls, x: x.t().contiguous().t().clone().double().float())
     assert operations == set()
-
-
-def test_a_kernel_that_multiplies_with_torch_inside_is_a_kernel():
-    def forward(calls, x):
-        target = torch.empty_like(x)
-        launch(calls, [x, target], lambda: torch.mm(x, torch.eye(40) * 2, out=target))
-        return target
-
-    assert watched(forward) == ([], set())
 
 
 def test_fingerprints_know_the_same_values_in_another_order():

@@ -14,7 +14,8 @@ OLD = [torch.empty_like(X) for _ in range(2)]
 
 def launch(calls, source, target, values):
     after = calls.before_launch([source, target])
-    target.copy_(values)
+    with torch._C._DisableTorchDispatch():  # a kernel, which no mode sees
+        target.copy_(values)
     after()
     return target
 
@@ -87,6 +88,22 @@ def test_outputs_in_older_memory_that_the_call_wrote(forward, kept):
     OLD[1].copy_(X)
     calls, output = watched(forward)
     assert calls.memory.kept([output]) == kept
+
+
+def test_a_ring_of_capsules_is_a_buffer_and_foreign_memory_of_each_call_is_none():
+    own = [torch.empty(X.shape) for _ in range(2)]
+    ring = [torch.from_dlpack(t) for t in own]
+    found = []
+    for i in range(4):
+        calls, output = watched(lambda calls, i=i: launch(calls, X, ring[i % 2], X * i))
+        found.append(calls.memory.kept([output]))
+    assert found == [[], [], [0], [0]]
+    for _ in range(3):
+        calls, output = watched(
+            lambda calls: launch(calls, X, torch.from_dlpack(torch.empty(X.shape)), X * 2)
+        )
+        assert calls.memory.kept([output]) == []
+        del output
 
 
 def test_an_operator_with_another_body_is_the_candidates():

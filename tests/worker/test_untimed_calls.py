@@ -151,6 +151,51 @@ def test_kept_outputs_are_the_ones_before_and_only_once():
     assert observation.step("recopy") == []
 
 
+class Ends:
+    """Works when it is let go of."""
+
+    def __del__(self):
+        torch.softmax(X, 1)
+
+
+def behind_a_mode():
+    """Return something that works out of the modes' sight when it is let go of."""
+
+    class Hidden:
+        def __del__(self):
+            with torch._C._DisableTorchDispatch():
+                torch.softmax(X, 1)
+
+    return Hidden()
+
+
+@pytest.mark.parametrize(
+    ("later", "seen"),
+    [(Ends, "operations"), (behind_a_mode, "hidden"), (lambda: None, None)],
+)
+def test_what_runs_as_an_output_ends_is_under_the_next_calls_watch(later, seen):
+    witness, starts = DispatchWitness(), Starts()
+
+    def forward(_):
+        with witness:
+            y = X.clone()
+            y.later = later()
+            return [y]
+
+    try:
+        observation = Observation(Launches(), forward, witness, starts=starts)
+        witness.awake = True
+        order = Untimed(looks=True).request(0)
+        first = observation.call(order, [X], range(0))[1]
+        second = observation.call(order, [X], range(0))[1]
+    finally:
+        starts.remove()
+    for key in ("operations", "hidden"):
+        assert first[key] == []
+        names = {row["name"] for row in second[key]}
+        assert names == ({"_softmax"} if key == seen else set())
+
+
 def test_addresses_and_bare_calls_are_drawn():
     assert {draw_set(16) for _ in range(200)} == {0, 1, 2, 3}
     assert draw_set(1) == 0
@@ -162,10 +207,10 @@ def test_addresses_and_bare_calls_are_drawn():
     assert sum(draw_bare(8)) == 4
 
 
-def test_a_bare_answer_tells_work_and_starts_only():
-    answer = {"outputs": [], "work": 7, "started": 1}
+def test_a_bare_answer_tells_work_starts_and_launches_only():
+    answer = {"outputs": [], "work": 7, "started": 1, "launches": 2}
     found = WatchedCall.read(answer, has_python=True, bare=True)
-    assert (found.seen, found.work, found.started) == (None, 7, 1)
+    assert (found.seen, found.work, found.started, found.launches) == (None, 7, 1, 2)
     assert WatchedCall.read({"outputs": []}, has_python=False, bare=False).seen is None
 
 

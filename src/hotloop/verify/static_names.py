@@ -16,13 +16,19 @@ BANNED_MODULES = {
         "_ctypes", "_imp", "_pickle", "_posixsubprocess", "_signal", "_socket", "code", "codeop",
         "imp", "posix",
     )
+} | {
+    name: "a kernel file executes no text"
+    for name in (
+        "_lsprof", "cProfile", "doctest", "jinja2", "numexpr", "profile", "pydoc", "rlcompleter",
+        "sympy", "timeit", "trace", "unittest",
+    )
 }  # fmt: skip
 
-REACHED = (BANNED_MODULES.keys() - {"code", "cuda"}) | {
+REACHED = (BANNED_MODULES.keys() - {"code", "cuda", "profile", "trace"}) | {
     "os", "sys", "python_multiprocessing", "_C", "libtriton",
 }  # fmt: skip
-"""What may not be reached as an attribute of another module: `torch.os`. `torch.cuda` is torch's
-own."""
+"""What may not be reached as an attribute of another module: `torch.os`. `torch.cuda` and
+`torch.trace` are torch's own."""
 NOT_REACHED = frozenset({"torch.signal", "scipy.signal", "fx.traceback"})
 """Modules of others that only share a name with a banned one."""
 
@@ -66,8 +72,16 @@ BANNED_ATTRIBUTES = {
     "torch._dynamo": "its kernels are the baseline; torch.compiler.is_compiling() is allowed",
     "torch._inductor": "the compiler's kernels are the baseline",
     "torch.multiprocessing": "no processes",
-    "torch.jit.script": "the compiler's kernels are the baseline",
-    "torch.jit.trace": "the compiler's kernels are the baseline",
+    **{
+        f"torch.jit.{name}": "the compiler's kernels are the baseline"
+        for name in (
+            "ScriptFunction", "ScriptModule", "_fuser", "_recursive", "_script",
+            "_script_if_tracing", "_trace", "fork", "frontend", "fuser", "load", "script",
+            "script_if_tracing", "script_method", "trace", "trace_module",
+        )
+    },
+    "torch.utils.benchmark": "a kernel file executes no text; time with triton.testing.do_bench",
+    "numpy.testing": "a kernel file executes no text",
     "torch._C": "torch's internals are not for kernels",
     "torch._subclasses": "outputs are plain tensors",
     "torch.overrides": "outputs are plain tensors",
@@ -176,7 +190,16 @@ BANNED_MEMBERS = {
 } | {
     name: "other modules are not for kernels"
     for name in ("__getattribute__", "__loader__", "__self__", "__spec__", "libtriton")
-} | {"findCaller": "frames are not for kernels"}  # fmt: skip
+} | {
+    "CompilationUnit": "the compiler's kernels are the baseline",
+    "__array_interface__": "memory comes from torch's own allocator",
+    "__array_struct__": "memory comes from torch's own allocator",
+    "__cuda_array_interface__": "memory comes from torch's own allocator",
+    "_share_fd_cpu_": "no files",
+    "_share_filename_cpu_": "no files",
+    "_write_file": "no files",
+    "findCaller": "frames are not for kernels",
+}  # fmt: skip
 """Attributes of whatever object."""
 
 SETTINGS = ("torch.backends",)

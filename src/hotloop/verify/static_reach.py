@@ -25,6 +25,9 @@ from hotloop.verify.static_scope import GETTER, Scope, text_of
 
 LANGUAGES = frozenset({"triton.language", "triton.experimental.gluon.language"})
 """Modules whose types are looked up by a name that is made: `getattr(tl, str(dtype)[6:])`."""
+_COMPILED = "the compiler's kernels are the baseline; call a method of your own otherwise"
+MEMORY = {name: BANNED_MEMBERS[name] for name in BANNED_MEMBERS if "_array_" in name}
+"""What may not be defined: objects whose memory torch would take for a tensor's."""
 _HIDDEN = "what a module holds is not looked up by a name that is made; write the name out"
 
 
@@ -50,6 +53,9 @@ def reason_against(name: str, *, imported: bool = True) -> str | None:
 
 def reached(node: ast.AST, scope: Scope) -> Iterator[Finding]:
     """Yield what reaches a banned module or name, on the node that does."""
+    defined = getattr(node, "id" if isinstance(node, ast.Name) else "name", "")
+    if isinstance(node, (ast.Name, ast.FunctionDef)) and defined in MEMORY:
+        yield Finding("banned_name", f"`{defined}`: {MEMORY[defined]}", node.lineno)
     if isinstance(node, ast.Attribute):
         reason = BANNED_MEMBERS.get(node.attr)
         if reason:
@@ -60,6 +66,8 @@ def reached(node: ast.AST, scope: Scope) -> Iterator[Finding]:
         name = scope.resolve(node)
         reason = reason_against(name, imported=scope.is_imported(node))
         reason = reason or BANNED_MEMBERS.get(name.rpartition(".")[2])
+        if _compiles(node, name, scope):
+            reason = _COMPILED
         if reason and name:
             yield _finding(name, reason, node)
     if isinstance(node, ast.Call) and scope.resolve(node.func) == GETTER:
@@ -68,6 +76,15 @@ def reached(node: ast.AST, scope: Scope) -> Iterator[Finding]:
             reason = _HIDDEN if text is None else reason_against(f"?.{text}")
             if reason:
                 yield _finding(f"{GETTER}({text or '...'})", reason, node)
+
+
+def _compiles(node: ast.expr, name: str, scope: Scope) -> bool:
+    """Whether this is torch's `compile`, or that of a module that is not imported: a layer's."""
+    is_method = isinstance(node, ast.Attribute) and node.attr == "compile"
+    is_set = isinstance(getattr(node, "ctx", None), ast.Store)
+    if is_set or not (is_method or name.endswith(".compile")):
+        return False
+    return not scope.is_imported(node) or name.startswith("torch.")
 
 
 def hidden_names(tree: ast.Module, scope: Scope) -> Iterator[Finding]:

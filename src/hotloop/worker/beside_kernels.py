@@ -4,11 +4,11 @@ Work is summed over the call, for each operation and for all that are barred tog
 that is applied to one piece after another is as much work as applied to the whole. Which operations
 count depends on the reference:
 
-attention (`none`)       no product and no whole layer
+attention (`none`)       no product and no whole layer, nor products made of multiples and sums
 with products            all of torch's; a library product may stand beside kernels
-without products         moves, allocation and plain arithmetic of elements only, products included,
-                         where all that the reference does is known to hold no product; where it is
-                         not known, no whole layer, reduction or function
+without products         moves, allocation and a little plain arithmetic of elements only, where all
+                         that the reference does is known to hold no product; where it is not known,
+                         no whole layer, reduction or function, and nothing that it does itself
 
 Values may not go through host memory anywhere.
 """
@@ -20,9 +20,11 @@ from collections.abc import Collection, Mapping
 from hotloop.worker.census import (
     ARITHMETIC,
     ELEMENTWISE,
+    GATHERING,
     LIBRARY_PRODUCTS,
     NO_ARITHMETIC,
     PRODUCTS,
+    REDUCTIONS,
     WHOLE_LAYERS,
     WITH_PRODUCTS,
 )
@@ -32,13 +34,23 @@ LARGE_SHARE = 0.5
 """Operations on tensors of this share of the problem's largest, together, are work."""
 ALL_SHARE = 1.0
 """The same for all barred operations together, each of which may be preparation."""
+ELEMENTWISE_SHARE = 3.0
+"""The same for plain arithmetic, which may scale, shift and mask: more of it is a function."""
+ARITHMETIC_SHARE = 4.0
+"""The same for reductions and functions beside attention: its scores are larger than its inputs."""
+FEW = 4096
+"""Elements of plain arithmetic that are free however small the problem is: tables."""
 KNOWN_WITHOUT_PRODUCTS = (NO_ARITHMETIC | ELEMENTWISE | ARITHMETIC | WHOLE_LAYERS) - WITH_PRODUCTS
 CHECKS = frozenset({"all", "any"})
 """Reductions that may prepare a mask, unless they are what the problem asks for."""
 
 
 def refused(
-    operations: Mapping[str, int], policy: str, census: Collection[str], largest: int
+    operations: Mapping[str, int],
+    policy: str,
+    census: Collection[str],
+    largest: int,
+    answer: int = 0,
 ) -> str | None:
     """Return the first operation that may not stand beside a kernel, or None.
 
@@ -47,19 +59,37 @@ def refused(
         policy: `none` or `anchored`.
         census: the reference's operations; empty where nothing is known of them.
         largest: elements of the problem's largest tensor.
+        answer: elements of its largest output.
     """
     reference = plain_names(census)
     at_least = max(2, int(largest * LARGE_SHARE))
     for names in (HOST_READS, DEVICE_READS):  # each read by two ways is seen by both
-        read = {n: size for n, size in operations.items() if n in names}
+        read = _of(operations, names)
         if sum(read.values()) >= at_least:
-            return max(read, key=lambda n: read[n])
+            return _chief(read)
     others = {n: s for n, s in operations.items() if n not in HOST_READS | DEVICE_READS}
     barred = {n: s for n, s in others.items() if _is_barred(n, policy, reference)}
     found = next((n for n, size in barred.items() if size >= at_least), None)
-    if found is None and sum(barred.values()) >= max(2, int(largest * ALL_SHARE)):
-        found = max(barred, key=lambda n: barred[n])
-    return found
+    if found is not None:
+        return found
+    layers = _of(barred, WHOLE_LAYERS | REDUCTIONS)
+    limits = [(layers, at_least), (barred, max(2, int(largest * ALL_SHARE)))]
+    if policy == "none":
+        limits.append((_of(others, ARITHMETIC), max(2, int(largest * ARITHMETIC_SHARE))))
+    elif reference and reference <= KNOWN_WITHOUT_PRODUCTS:
+        at_most = max(FEW, int(largest * ELEMENTWISE_SHARE))
+        limits.append((_of(others, ELEMENTWISE), at_most))
+        if reference & GATHERING and answer >= FEW:  # most of a table is not touched
+            limits.append((_of(barred, WHOLE_LAYERS | ARITHMETIC), int(answer * LARGE_SHARE)))
+    return next((_chief(some) for some, limit in limits if sum(some.values()) >= limit), None)
+
+
+def _of(operations: Mapping[str, int], names: Collection[str]) -> dict[str, int]:
+    return {n: size for n, size in operations.items() if n in names}
+
+
+def _chief(operations: Mapping[str, int]) -> str:
+    return max(operations, key=lambda n: operations[n])
 
 
 def plain_names(census: Collection[str]) -> frozenset[str]:
@@ -81,4 +111,5 @@ def _is_barred(name: str, policy: str, reference: frozenset[str]) -> bool:
         return name in reference
     if reference and reference <= KNOWN_WITHOUT_PRODUCTS:
         return name not in NO_ARITHMETIC | ELEMENTWISE
-    return name in WHOLE_LAYERS | ARITHMETIC
+    is_its_own = name in reference and name not in NO_ARITHMETIC | ELEMENTWISE
+    return is_its_own or name in WHOLE_LAYERS | ARITHMETIC

@@ -2,13 +2,14 @@
 
 Every untimed call that was right is looked at, on whatever values: work that torch does on some of
 them only, or now and then, is found like any other. A first call after `prepare()` may pack
-parameters or tune; what looks wrong in it counts where the same call does it again.
+parameters or tune; what looks wrong in it counts where a call on other values does it, too.
 
 What is said of operations and threads is the candidate's process's claim (`claims.py`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from hotloop.core.verdict import Evidence, Stage, Status
@@ -23,6 +24,8 @@ from hotloop.worker.reference import Reference
 PROFILES = ("normal", "shipped")
 """Values on which outputs tell where they come from; on others they may be alike by chance.
 Preferred in this order: where parameters are constants, a kernel's part may change nothing."""
+MORE = 2
+"""So many times what torch does on those values is more than chance, on others."""
 SMALL_SHARE = 0.02
 """Below this share, torch may compute an output by itself: a mean beside a matrix, a count."""
 LOOK_BYTES = 1 << 28
@@ -32,6 +35,10 @@ LOOK_BYTES = 1 << 28
 UNWATCHED = (
     "torch does more in calls that nothing watches than in those under watch: forward tells them "
     "apart; do the same in every call"
+)
+FEWER = (
+    "fewer kernels are launched in calls that nothing watches than in those under watch: forward "
+    "tells them apart; do the same in every call"
 )
 _KEPT = Evidence(
     kind="shared_output",
@@ -48,6 +55,8 @@ class CallRules:
         self._policy = reference.loaded.problem.policy.library_calls
         names = reference.census.names if isinstance(reference, ModelReference) else ()
         self._census = frozenset(names)
+        # Operation -> most elements, of calls on PROFILES; None before there was any.
+        self._usual: dict[str, int] | None = None
 
     @property
     def sees_launches(self) -> bool:
@@ -58,8 +67,13 @@ class CallRules:
         """Whether values are compared in every call on these inputs."""
         return size_bytes((*known.draw.inputs, *known.goldens)) <= LOOK_BYTES
 
-    def check(self, known: Known, seen: Observed) -> None:
-        """Hold what a call did against the rules that need no values.
+    def check(self, known: Known, seen: Observed, *, looked: bool = False) -> None:
+        """Hold what a call did against the rules.
+
+        Args:
+            known: the case.
+            seen: what it did.
+            looked: whether values were compared; those about origins need it.
 
         Raises:
             Failed: it did what the kernels are for, or where nobody looks.
@@ -77,18 +91,30 @@ class CallRules:
                 "torch did work in forward while it was kept from telling: a dispatch mode was "
                 "switched off",
             )
-        found = refused(seen.operations, self._policy, self._census, known.largest)
+        sizes = (known.largest, known.answer)
+        found = refused(seen.operations, self._policy, self._census, *sizes)
         if found is not None:
             raise hack("library_call", f"torch's `{found}` does work that is the kernel's here")
+        self._check_layout(known, seen)
+        if looked:
+            self.check_origins(known, seen)
 
     def check_origins(self, known: Known, seen: Observed) -> None:
         """Hold where a call's outputs came from against the rules.
+
+        On values other than `PROFILES`, outputs may be like a result of torch's by chance, such as
+        a product before a clamp. There only what torch did not do on `PROFILES` counts.
 
         Raises:
             Failed: no kernel had a part in them.
         """
         if not self.sees_launches:
             return
+        if known.case.profile not in PROFILES:
+            if self._usual is None:
+                return
+            answers = tuple(a for a in seen.answers if self._is_unusual(a[0], seen))
+            seen = dataclasses.replace(seen, answers=answers, moved=())
         outputs = self._evaluation.board.outputs(0)  # of the shapes and dtypes
         if not seen.from_kernels and not known.is_plain(outputs):
             raise hack(
@@ -107,6 +133,37 @@ class CallRules:
                 "library_call", "a library product is the whole result; no kernel adds to it"
             )
         self._check_places(known, seen)
+        if known.case.profile in PROFILES:
+            self._usual = self._usual or {}
+            for name, size in seen.operations.items():
+                self._usual[name] = max(size, self._usual.get(name, 0))
+
+    def _is_unusual(self, name: str, seen: Observed) -> bool:
+        assert self._usual is not None
+        return seen.operations.get(name, 0) > MORE * self._usual.get(name, 0)
+
+    def _check_layout(self, known: Known, seen: Observed) -> None:
+        """Refuse outputs whose values the judge's copy puts in their places, or writes.
+
+        Layouts are free where the reference does more than to move values, and everywhere where its
+        own outputs lie no otherwise.
+        """
+        at_least = SMALL_SHARE * known.largest
+        lazy = [(how, i) for how, i in seen.lazy if i < len(known.goldens)
+                and known.goldens[i].numel() >= at_least]  # fmt: skip
+        if not any(how == "expanded" or moves_only(self._census) for how, _ in lazy):
+            return
+        own = known.reference.eager(known.draw)
+        for how, i in lazy:
+            if how == "expanded" and 0 not in own[i].stride():
+                text = f"elements of output{i} share memory; write each of them, as the reference"
+                raise hack("lazy_output", text)
+            if moves_only(self._census) and own[i].is_contiguous():
+                text = (
+                    f"output{i} is a view that leaves the move to its reader; the reference's own "
+                    "is contiguous: moving the values is the kernel's work"
+                )
+                raise hack("lazy_output", text)
 
     def _check_places(self, known: Known, seen: Observed) -> None:
         """Hold where outputs lie, and who put their values there, against the rules."""
@@ -144,6 +201,11 @@ def works_unwatched(known: Known, watched: Sequence[int], bare: Sequence[int]) -
         bare: the same in each call without any mode.
     """
     return bool(watched and bare) and min(bare) - max(watched) >= large(known)
+
+
+def launches_unwatched(watched: Sequence[int], bare: Sequence[int]) -> bool:
+    """Whether every call without any mode launches fewer kernels than each under watch."""
+    return bool(watched and bare) and max(bare) < min(watched)
 
 
 def uses_library(seen: Observed) -> bool:

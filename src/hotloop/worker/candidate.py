@@ -56,10 +56,11 @@ class CandidateHost(Host):
         super().__init__(arena_fd)
         self._witness = DispatchWitness()
         self._starts = Starts()
+        self._launches = Launches()
 
     def load(self, message: dict[str, Any]) -> None:
         """Write the sources, execute the entry file, construct the model, bind the state."""
-        launches = Launches()
+        launches = self._launches
         if self._cuda:
             from hotloop.worker.recorder import Recorder
 
@@ -73,6 +74,7 @@ class CandidateHost(Host):
             poison.fill_new_memory()
         self._observation = Observation(launches, self.forward, self._witness, starts=self._starts)
         self.patched = self._observation.patched
+        self._observation.refuse_frames()
         take_on(message["precision"])
         folder = Path.cwd()
         write_sources(folder, message["sources"])
@@ -105,11 +107,12 @@ class CandidateHost(Host):
             return self._observe(message)
         # A bare call runs as timed ones do, through the same frames; the rest is noted beside it.
         bare = message["op"] == "call" and message.get("bare", False)
-        begun = self._starts.count
+        begun, launched = self._starts.count, self._launches.unwatched
         self._witness.awake = bare
         answer = super()._handle(message)
         if bare:
             answer |= {"work": self._witness.work, "started": self._starts.count - begun}
+            answer["launches"] = self._launches.unwatched - launched
         return answer
 
     def _observe(self, message: dict[str, Any]) -> dict[str, Any]:

@@ -99,7 +99,7 @@ class CaseBook:
         start = time.monotonic()
         if reason is None:
             bounds = self._bounds(draw, goldens)
-            reason = _ill_conditioned(bounds)
+            reason = ill_conditioned(bounds)
         if reason is not None:
             self._drop(draw.profile, reason)
             return 0
@@ -129,7 +129,7 @@ class CaseBook:
                 reseeded(known.bounds[i], golden, [outputs[i] for outputs in members])
                 for i, golden in enumerate(goldens)
             )
-            reason = _ill_conditioned(bounds)
+            reason = ill_conditioned(bounds)
         if reason is not None:
             self.notes.append(f"a draw of profile {known.profile!r} left out: {reason}")
             return
@@ -254,7 +254,8 @@ class CaseBook:
         self.notes.append(f"profile {profile!r} left out: {reason}")
 
 
-def _ill_conditioned(bounds: Sequence[Bound]) -> str | None:
+def ill_conditioned(bounds: Sequence[Bound]) -> str | None:
+    """Return why a gate of these bounds would say nothing of a candidate, or None."""
     for i, bound in enumerate(bounds):
         if not bound.exact and math.isinf(bound.conditioning):
             return f"output {i}: a legitimate implementation is not finite, or the golden is 0"

@@ -25,19 +25,20 @@ KEPT_FRAC = 0.1
 """Share of the free device memory that a kept one may take."""
 
 
-def changed_case(book: CaseBook, known: Known, checks: list[str]) -> Known:
+def changed_case(book: CaseBook, known: Known, checks: list[str], *, anew: bool = False) -> Known:
     """Return the inputs of `known` with one element of each free tensor changed, and the golden.
 
     Args:
         book: whose case `known` is.
         known: the case as it was drawn.
         checks: gets `one_element_skipped:REASON` where that cannot be had.
+        anew: change other elements than the last time.
 
     Returns:
         The changed case, or `known` where there is none.
     """
     made = book.changed
-    if made is None or made.origin is not known.case:
+    if anew or made is None or made.origin is not known.case:
         made = _make(book, known)
         book.changed = made if _has_room(made) else None
     if made.why is not None:

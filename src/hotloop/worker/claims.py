@@ -58,6 +58,8 @@ class Observed:
     """(operation, output) where torch alone put the output's values in their places."""
     kept: tuple[int, ...]
     """Outputs in memory from before the call, which the call wrote."""
+    lazy: tuple[tuple[str, int], ...]
+    """(`expanded` or `strided`, output) where values do not lie one after the other."""
     hidden: int
     """Elements that torch worked on while it was kept from telling."""
     started: int
@@ -84,6 +86,7 @@ class Observed:
             answers=_named(answer, "answers"),
             moved=_named(answer, "moved"),
             kept=tuple(int(number(row, "output")) for row in objects(answer, "kept")),
+            lazy=_named(answer, "lazy"),
             hidden=sum(int(number(row, "numel")) for row in objects(answer, "hidden")),
             started=int(number(answer, "started")),
             from_kernels=int(number(answer, "from_kernels")),

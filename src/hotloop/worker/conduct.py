@@ -2,6 +2,8 @@
 
 More calls on one case, each watched as every untimed call is (`call_rules.py`):
 
+    new      on values that no call had: what it does is held against the rules; where a case of
+             these values was looked at in its first call, that was this
     plain    launches no kernel at all                 -> no kernel does the work
     changed  other addresses, one element of each input changed, fresh memory holds numbers: wrong
              values -> results do not follow the inputs; no output comes from a kernel, or torch
@@ -32,6 +34,7 @@ from hotloop.worker.claims import Observed
 from hotloop.worker.evaluation import Evaluation, Failed
 from hotloop.worker.known_case import Known, size_bytes
 from hotloop.worker.memory import leave_room
+from hotloop.worker.other_values import other_values
 from hotloop.worker.reference import Draw
 from hotloop.worker.untimed import Untimed, draw_fresh, draw_other_set, draw_set
 
@@ -118,6 +121,8 @@ class _Conduct:
         self._checks.append("conduct_skipped:memory")
 
     def _look(self, known: Known) -> None:
+        if not self._met_new_values(known):
+            self._check_new_values(known)
         plain = self._call(self._first, known.draw, Untimed(fresh=draw_fresh(), looks=True))
         if plain.launches == 0 and self._rules.sees_launches:
             raise hack("no_kernel", "no kernel was launched by forward, the result is not its own")
@@ -126,7 +131,8 @@ class _Conduct:
         seen = self._call_changed(changed)
         try:
             self._rules.check(changed, seen)
-        except Failed:  # other values may want a kernel that is compiled first: the same once more
+        except Failed:  # other values may want something that is packed first: others once more
+            changed = changed_case(self._book, known, [], anew=True)
             seen = self._call_changed(changed)
             self._rules.check(changed, seen)
         self._check_processes()
@@ -139,6 +145,23 @@ class _Conduct:
             raise _wrong("shared_output", SHARED)
         if self._rules.sees_launches:
             self._check_ghost(known)
+
+    def _met_new_values(self, known: Known) -> bool:
+        """Whether a call on such values that were new was looked at: a workload's first is not."""
+        looked_at = [case.profile for case in self._book.cases[1:]]
+        return known.case.profile in looked_at and self._rules.looks(known)
+
+    def _check_new_values(self, known: Known) -> None:
+        try:
+            self._check_on(other_values(known))
+        except Failed as failed:  # the first call after `prepare()` may pack
+            if failed.status is not Status.REWARD_HACK:
+                raise
+            self._check_on(other_values(known))
+
+    def _check_on(self, other: Known) -> None:
+        how = Untimed(fresh=draw_fresh(), looks=True)
+        self._rules.check(other, self._call(self._other, other.draw, how), looked=True)
 
     def _call_changed(self, changed: Known) -> Observed:
         seen = self._call(self._other, changed.draw, Untimed(fresh="numbers", looks=True))

@@ -21,16 +21,8 @@ from typing import Any
 import torch
 
 from hotloop.core.verdict import CaseResult, Evidence, Stage, Status
-from hotloop.worker.call_rules import (
-    PROFILES,
-    UNWATCHED,
-    CallRules,
-    check_started,
-    hack,
-    works_unwatched,
-)
+from hotloop.worker.call_rules import CallRules, check_started
 from hotloop.worker.cases import Case, CaseBook
-from hotloop.worker.claims import Observed
 from hotloop.worker.compare import (
     Bound,
     GateResult,
@@ -41,11 +33,14 @@ from hotloop.worker.compare import (
     unravel,
     within_declared,
 )
+from hotloop.worker.described import check_description
 from hotloop.worker.diagnosis import Wrong, workload_of
 from hotloop.worker.evaluation import Evaluation, Failed
 from hotloop.worker.known_case import Known
 from hotloop.worker.memory import leave_room
 from hotloop.worker.mismatch import describe_mismatch
+from hotloop.worker.other_values import other_values, with_goldens
+from hotloop.worker.repeats import Repeats
 from hotloop.worker.ties import only_ties
 from hotloop.worker.untimed import Untimed, WatchedCall, draw_bare, draw_fresh, draw_set
 
@@ -62,7 +57,7 @@ class CorrectnessStage:
         self._evaluation = evaluation
         self._repeats = FINAL_REPEATS if final else REPEATS
         self._set = 0  # of the call under way, or the last one
-        self._called: set[str] = set()  # workloads that were
+        self._rules: dict[str, CallRules] = {}  # of workloads that were called
         self.results: list[CaseResult] = []
         self.deterministic: bool | None = None
         self.wrong: Wrong | None = None
@@ -87,7 +82,8 @@ class CorrectnessStage:
 
     def _check_case(self, book: CaseBook, case: Case, timeout_s: float, *, repeats: int) -> None:
         checked = Known(book.reference, case, *book.materialise(case))
-        rules = CallRules(self._evaluation, book.reference)
+        is_first = case.workload not in self._rules
+        rules = self._rules.setdefault(case.workload, CallRules(self._evaluation, book.reference))
         board = self._evaluation.board
         board.write_state(checked.draw)
         board.hide_inputs()
@@ -97,14 +93,13 @@ class CorrectnessStage:
             self._evaluation.prepare()
             self._set = draw_set(len(board.sets), self._set)
             # A kernel may time itself in the first call: nothing may look at its launches there.
-            looks = case.workload in self._called and rules.looks(checked)
-            self._called.add(case.workload)
+            looks = rules.looks(checked) and not is_first
             call = self._call(checked, Untimed(looks=looks), timeout_s)
             self._check_untouched(checked.draw)
             self._check_values(checked)
             self._check_declared(checked)
-            self._check_conduct(checked, rules, call.seen, timeout_s)
-            self._check_repeats(checked, rules, timeout_s, repeats)
+            self._check_repeats(checked, call, timeout_s, repeats)
+            self._check_first(checked, call, timeout_s, looks=looks)
         except Failed as failed:
             where = workload_of(book.reference.loaded.problem, case.workload)
             raise failed.on({"workload": where, "profile": case.profile}) from None
@@ -115,22 +110,24 @@ class CorrectnessStage:
         board.write_inputs(self._set, checked.draw)
         _sync(checked.draw)
         call = self._evaluation.watched_call(self._set, timeout_s, how)
-        self._check_description(call.outputs)
+        check_description(call.outputs, board.outputs(self._set))
         return call
 
-    def _check_conduct(
-        self, checked: Known, rules: CallRules, seen: Observed | None, timeout_s: float
+    def _check_first(
+        self, checked: Known, call: WatchedCall, timeout_s: float, *, looks: bool
     ) -> None:
         """Hold a first call after `prepare()` against the rules, if need be with a second one."""
-        if seen is None:
+        if call.seen is None:
             return
+        rules = self._rules[checked.case.workload]
         try:
-            rules.check(checked, seen)
-        except Failed:  # it may have packed or tuned something: the very same call once more
-            again = self._call(checked, Untimed(looks=rules.looks(checked)), timeout_s).seen
-            self._check_values(checked)
-            assert again is not None
-            rules.check(checked, again)
+            rules.check(checked, call.seen, looked=looks)
+        except Failed:  # it may have packed or tuned something: once more, on values it has not met
+            other = other_values(checked)
+            self._repeat(other, Untimed(fresh=draw_fresh()), timeout_s)
+            known = with_goldens(other)
+            if known is not None:
+                self._check_values(known)
 
     def _check_declared(self, checked: Known) -> None:
         stated = checked.reference.loaded.problem.tolerances
@@ -152,7 +149,7 @@ class CorrectnessStage:
                 )
 
     def _check_repeats(
-        self, checked: Known, rules: CallRules, timeout_s: float, repeats: int
+        self, checked: Known, first: WatchedCall, timeout_s: float, repeats: int
     ) -> None:
         """Call again on the same inputs; each result has to pass, equal to the first or not."""
         if not repeats:
@@ -160,60 +157,34 @@ class CorrectnessStage:
         board = self._evaluation.board
         before = [t.clone() for t in board.outputs(self._set)]
         self.deterministic = True
-        works: dict[bool, list[int]] = {False: [], True: []}
-        drawn = draw_bare(repeats)
-        for bare in drawn + [False, True]:
-            if len(works[False]) + len(works[True]) >= repeats and not works_unwatched(
-                checked, works[False], works[True]
-            ):
-                return
-            call = self._repeat(checked, rules, Untimed(fresh=draw_fresh(), bare=bare), timeout_s)
-            works[bare].append(call.work)
+        calls = Repeats(checked)
+        for bare in draw_bare(repeats) + [False, True]:
+            if len(calls) >= repeats and calls.difference is None:
+                break
+            call = self._repeat(checked, Untimed(fresh=draw_fresh(), bare=bare), timeout_s)
+            calls.add(call, bare=bare)
             pairs = zip(before, board.outputs(self._set), strict=True)
             if not all(torch.equal(_bits(a), _bits(b)) for a, b in pairs):
                 self.deterministic = False
                 self._check_values(checked)
-        if works_unwatched(checked, works[False], works[True]):
-            raise hack("library_call", UNWATCHED)
+        calls.check_alike()
+        if self._rules[checked.case.workload].looks(checked):
+            how = Untimed(fresh=draw_fresh())
+            calls.check_kept(first, lambda known: self._repeat(known, how, timeout_s, moves=False))
 
     def _repeat(
-        self, checked: Known, rules: CallRules, how: Untimed, timeout_s: float
+        self, checked: Known, how: Untimed, timeout_s: float, *, moves: bool = True
     ) -> WatchedCall:
-        """Call once more and hold what the call did against the rules."""
-        self._set = draw_set(len(self._evaluation.board.sets), self._set)
+        """Call once more, as a rule at an address that is drawn, and hold it against the rules."""
+        rules = self._rules[checked.case.workload]
+        if moves:
+            self._set = draw_set(len(self._evaluation.board.sets), self._set)
         looks = rules.looks(checked) and not how.bare
         call = self._call(checked, dataclasses.replace(how, looks=looks), timeout_s)
         check_started(call.started)
         if call.seen is not None:
-            rules.check(checked, call.seen)
-            if looks and checked.case.profile in PROFILES:
-                rules.check_origins(checked, call.seen)
+            rules.check(checked, call.seen, looked=looks)
         return call
-
-    def _check_description(self, described: list[dict[str, Any]]) -> None:
-        expected = [
-            (list(t.shape), str(t.dtype).removeprefix("torch."))
-            for t in self._evaluation.board.outputs(self._set)
-        ]
-        got = [(o.get("shape"), o.get("dtype")) for o in described]
-        if [e[0] for e in expected] != [g[0] for g in got]:
-            text = (
-                f"expected outputs of shape {[e[0] for e in expected]}, got {[g[0] for g in got]}"
-            )
-            raise Failed(
-                Status.INCORRECT_SHAPE,
-                Stage.CORRECTNESS,
-                Evidence(kind="shape", message=text[:2000]),
-            )
-        if [e[1] for e in expected] != [g[1] for g in got]:
-            text = (
-                f"expected outputs of dtype {[e[1] for e in expected]}, got {[g[1] for g in got]}"
-            )
-            raise Failed(
-                Status.INCORRECT_DTYPE,
-                Stage.CORRECTNESS,
-                Evidence(kind="dtype", message=text[:2000]),
-            )
 
     def _check_untouched(self, draw: Any) -> None:
         board = self._evaluation.board

@@ -158,14 +158,13 @@ class Evaluation:
         answer = self.ask(message, CALL_S, Stage.PERFORMANCE)
         return self._read(lambda: claims.TimedCall.read(answer), Stage.PERFORMANCE)
 
-    def timed_work(self, index: int) -> int:
-        """Run one forward as if it were timed; return how much torch is said to have done in it.
-
-        Elements of the operands of its operations with arithmetic. The time is of no use.
-        """
+    def timed_work(self, index: int) -> WatchedCall:
+        """Run one forward as if it were timed; return what is said of it. Its time is of no use."""
         message = Untimed(bare=True).request(index) | {"timed": True}
         answer = self.ask(message, CALL_S, Stage.PERFORMANCE)
-        return self._read(lambda: int(claims.number(answer, "work")), Stage.PERFORMANCE)
+        return self._read(
+            lambda: WatchedCall.read(answer, has_python=True, bare=True), Stage.PERFORMANCE
+        )
 
     def batch(self, *, repeats: int = 1, capture: bool = False) -> dict[str, Any]:
         """Run all sets `repeats` times (or capture them as a graph)."""

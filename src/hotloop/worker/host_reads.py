@@ -9,8 +9,9 @@ function may call back: the mode, and Python's profile hook, which sees calls of
 they come from. What leaves through the dispatcher (single values, copies from a device) is counted
 in `library_calls.py`.
 
-Covered: torch's ways to hand values out, whatever the tensor's device. Not covered: raw pointers
-(`ctypes` is refused by the text), kernels that write into pinned host memory.
+Covered: torch's ways to hand values out, whatever the tensor's device; what a candidate's code does
+while torch prints or reads is its own, as is what it does inside a launch (`call_sites.py`). Not
+covered: raw pointers (`ctypes` is refused by the text), kernels that write into pinned host memory.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from torch.overrides import TorchFunctionMode
 from torch.storage import UntypedStorage
 from torch.utils import dlpack
 
+from hotloop.worker.call_sites import is_kernels, is_librarys
 from hotloop.worker.launches import Watcher
+from hotloop.worker.tensors_in import tensors_in
 
 NAMES = frozenset(
     {
@@ -39,8 +42,12 @@ MOVES = frozenset({"cpu", "to"})
 """Methods that may move a tensor of a device into host memory."""
 GONE = "setprofile"
 """In place of a method: the hook was taken away."""
-OTHERS = frozenset({"storage", "save", "to_dlpack", "print", GONE})
+FOREIGN = "foreign_memory"
+"""In place of a method: written where `numpy` reads; `library_calls.py` counts it."""
+OTHERS = frozenset({"storage", "save", "to_dlpack", "print", GONE, FOREIGN})
 """Ways past the methods: bytes of a storage, files in memory, capsules, text."""
+OF_STORAGES = frozenset({"_share_fd_cpu_", "_share_filename_cpu_", "_write_file"})
+"""Methods of storages that hand all their bytes to files."""
 HOST_READS = NAMES | MOVES | OTHERS
 DEVICE_READS = frozenset({"_local_scalar_dense", "_device_to_host"})
 """What the dispatcher sees of it: single values, and copies from a device."""
@@ -58,9 +65,11 @@ class HostReads(TorchFunctionMode):
         self.counts: dict[str, int] = {}
         self._hook = self._see
         self._readers = _readers()
-        self._is_noted = False  # the call that runs is counted
-        self._printer: FrameType | None = None  # which is counted, with all below it
-        self._last: tuple[str, int] | None = None  # what the hook counted, before the mode sees it
+        self._noted: tuple[int, int] | None = None  # tensor and size of the counted call that runs
+        # A print that is counted, and how much: so is what torch reads for it.
+        self._printer: tuple[FrameType, int] | None = None
+        # What the hook counted before the mode sees it: method, tensor, size.
+        self._last: tuple[str, int, int] | None = None
 
     @property
     def read(self) -> dict[str, int]:
@@ -105,38 +114,63 @@ class HostReads(TorchFunctionMode):
         if source is None or name not in NAMES:
             out = func(*args, **kwargs)
             if source is not None and name in MOVES and _is_moved(source, out):
-                self._note(name, source.numel())
+                self._note(name, source.numel(), sys._getframe(1))
             return out
-        if self._last != (name, id(source)):
-            self._note(name, source.numel())
-        self._is_noted = True
+        last, self._last = self._last, None
+        size = source.numel()
+        if last != (name, id(source), size):
+            self._note(name, size, sys._getframe(1))
+        before, self._noted = self._noted, (id(source), size)
         try:
             return func(*args, **kwargs)
         finally:
-            self._is_noted = False
+            self._noted = before
 
-    def _note(self, name: str, n: int) -> None:
-        if self._printer is None and not self._is_paused():
-            self.counts[name] = self.counts.get(name, 0) + n
+    def _note(self, name: str, n: int, reader: FrameType | None = None) -> None:
+        if self._printer is not None and n <= self._printer[1]:
+            return
+        if reader is not None and self._is_paused() and is_kernels(reader, is_work=True):
+            return
+        self.counts[name] = self.counts.get(name, 0) + n
 
     def _see(self, frame: FrameType, event: str, arg: Any) -> None:
         """Note a call that Python is about to make."""
-        if self._is_noted:
-            return
-        if event == "return" and frame is self._printer:
-            self._printer = None
-        elif event == "c_call" and arg.__name__ in NAMES:
-            tensor = getattr(arg, "__self__", None)
-            if isinstance(tensor, torch.Tensor):
-                self._last = (arg.__name__, id(tensor))
-                self._note(arg.__name__, tensor.numel())
+        if event == "c_call":
+            self._see_method(frame, arg)
+        elif self._printer is not None and event == "return":
+            if frame is self._printer[0]:
+                self._printer = None
         elif event == "call" and frame.f_code in self._readers:
             name, count = self._readers[frame.f_code]
             values = frame.f_locals
-            self._last = (name, id(values.get("self")))
-            self._note(name, count(values))
-            if name == "print" and self._printer is None:
-                self._printer = frame
+            size = count(values)
+            owner = values.get("self", next(iter(values.get("args", ())), None))
+            if not self._see_read(name, owner, size, frame) or name != "print":
+                return
+            if self._printer is None:
+                self._printer = frame, size
+        elif event == "call" and self._printer is not None and _is_others(frame.f_code):
+            self._printer = None  # what the candidate does meanwhile is no part of the print
+
+    def _see_method(self, frame: FrameType, method: Any) -> None:
+        name, owner = method.__name__, getattr(method, "__self__", None)
+        if name in NAMES and isinstance(owner, torch.Tensor):
+            self._see_read(name, owner, owner.numel(), frame)
+        elif name in OF_STORAGES and isinstance(owner, torch._C.StorageBase):
+            self._note("storage", owner.nbytes(), frame)
+
+    def _see_read(self, name: str, owner: Any, size: int, frame: FrameType) -> bool:
+        """Note a read, but for those of the call that is counted; return whether it was."""
+        if self._noted is not None and self._noted[0] == id(owner) and size <= self._noted[1]:
+            return False
+        self._last = (name, id(owner), size)
+        self._note(name, size, frame)
+        return True
+
+
+def _is_others(code: CodeType) -> bool:
+    """Whether code is no library's, nor what one made of a text, as for a named tuple."""
+    return not is_librarys(code) and code.co_filename != "<string>"
 
 
 def _is_moved(source: torch.Tensor, out: Any) -> bool:
@@ -179,8 +213,7 @@ def _readers() -> dict[CodeType, tuple[str, Callable[[dict[str, Any]], int]]]:
 
 
 def _numel(value: Any) -> int:
-    leaves = torch.utils._pytree.tree_leaves(value)
-    return sum(leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor))
+    return sum(tensor.numel() for tensor in tensors_in(value))
 
 
 def _printed(tensor: Any) -> int:

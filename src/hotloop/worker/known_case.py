@@ -46,6 +46,11 @@ class Known:
         """Elements of the largest tensor among inputs and outputs."""
         return max((t.numel() for t in (*self._inputs(), *self.goldens)), default=0)
 
+    @property
+    def answer(self) -> int:
+        """Elements of the largest output."""
+        return max((t.numel() for t in self.goldens), default=0)
+
     def _inputs(self) -> list[torch.Tensor]:
         return [v for v in self.draw.inputs if isinstance(v, torch.Tensor)]
 

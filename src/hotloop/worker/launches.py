@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,6 +27,8 @@ class Launches:
     def __init__(self) -> None:
         self.count = 0
         self.watching = False
+        self.unwatched = 0
+        """Launches since the start that nothing watched."""
         self._left_out = False
         self._watcher: Watcher | None = None
 
@@ -48,13 +51,15 @@ class Launches:
     ) -> Any:
         """Launch a kernel, or not."""
         if not self.watching:
+            self.unwatched += 1
             return launch()
+        tensors = list(_tensors(arguments))
         self.count += 1
         if self._left_out:
             return None
         if self._watcher is None:
             return launch()
-        after = self._watcher(list(_tensors(arguments)))
+        after = self._watcher(tensors)
         try:
             return launch()
         finally:  # a launch that fails must not leave the rest of the call unseen
@@ -67,6 +72,7 @@ class Launches:
         stock = interpreter.GridExecutor.__call__
 
         def call(executor: Any, *args: Any, **named: Any) -> Any:
+            _run_hooks(executor, args, named)
             if self.watching:  # before the launch: what a grid function does is no kernel's work
                 executor.grid = _sized_grid(executor, args, named)
             arguments = (*args, *named.values())
@@ -84,10 +90,58 @@ def _sized_grid(executor: Any, args: Sequence[Any], named: Mapping[str, Any]) ->
     return executor.grid(inspect.getcallargs(executor.fn, *args, **given))
 
 
+def _run_hooks(executor: Any, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+    # Also the candidate's own. Triton's executor would run them inside of the launch.
+    hooks, executor.pre_run_hooks = executor.pre_run_hooks, []
+    known = inspect.signature(executor.fn).parameters
+    for hook in hooks:
+        hook(*args, **{name: value for name, value in named.items() if name in known})
+
+
 def _tensors(arguments: Sequence[Any]) -> Iterator[torch.Tensor]:
+    """Yield the tensors among arguments, those of descriptors too.
+
+    Raises:
+        TypeError: an argument brings methods of its own to where a tensor's would run.
+    """
     for value in arguments:
-        tensor = getattr(value, "base", value)  # of a descriptor or a reinterpreted tensor
         if isinstance(value, (tuple, list)):
             yield from _tensors(value)
-        elif isinstance(tensor, torch.Tensor):
+            continue
+        tensor = _held(value)
+        if isinstance(tensor, torch.Tensor) and type(tensor) in _PLAIN and not _hides(tensor):
             yield tensor
+        elif tensor is not value or isinstance(value, torch.Tensor):
+            # They would run in the launch, where what torch does is taken for a kernel's.
+            raise TypeError(
+                "expected torch.Tensor, nn.Parameter or Triton's TensorDescriptor as an argument "
+                f"of a kernel, got {type(value).__name__} with methods of its own; pass the tensor"
+            )
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def _held(value: Any) -> Any:
+    """Return the tensor of a descriptor or a reinterpreted tensor; None for what hides one."""
+    if isinstance(value, torch.Tensor):
+        return value
+    has_address = hasattr(value, "data_ptr")
+    if has_address and type(value) is not _wrapper():
+        return None
+    if isinstance(getattr(type(value), "base", None), property):
+        return None
+    base = getattr(value, "base", value)
+    return base if has_address or isinstance(base, torch.Tensor) else value
+
+
+@cache
+def _wrapper() -> type:
+    from triton.runtime.jit import TensorWrapper
+
+    return TensorWrapper
+
+
+def _hides(tensor: torch.Tensor) -> bool:
+    """Whether a tensor has something in place of a method."""
+    return any(callable(getattr(torch.Tensor, name, None)) for name in vars(tensor))

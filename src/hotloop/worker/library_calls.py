@@ -18,23 +18,27 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from hotloop.worker import poison
-from hotloop.worker.call_memory import CallMemory
-from hotloop.worker.census import NO_ARITHMETIC, REARRANGING
+from hotloop.worker.call_memory import CallMemory, is_foreign
+from hotloop.worker.call_sites import is_kernels
+from hotloop.worker.census import GATHERING, NO_ARITHMETIC, REARRANGING
 from hotloop.worker.dispatch_witness import ours
+from hotloop.worker.dispatched import Dispatched, dispatched
 from hotloop.worker.fingerprint import Fingerprint
+from hotloop.worker.host_reads import FOREIGN
 from hotloop.worker.movements import Movements
-from hotloop.worker.operation import Operation, address_of
+from hotloop.worker.operation import OF_PARTS, Operation, address_of
 from hotloop.worker.operation_history import OperationHistory
 from hotloop.worker.own_operators import OwnOperators
+from hotloop.worker.tensors_in import tensors_in
 from hotloop.worker.value_sets import ValueSets
 
 KEPT = 64
@@ -75,7 +79,10 @@ class LibraryCalls(TorchDispatchMode):
         self._history = OperationHistory()
         self._pointed: set[int] = set()  # addresses that kernels were given inside tensors
         self.is_in_kernel = False
-        """The interpreter multiplies tiles with torch, too."""
+        """The interpreter multiplies tiles with torch, too; what others ask for is noted."""
+        self.in_kernels: dict[str, int] = {}
+        """Operation -> elements, of what other code asked for inside launches."""
+        self.look: Callable[[], None] = lambda: None  # is all that the watch reads by what it was?
         self.is_noting = False
         """What is read meanwhile is read for the watch."""
         self.looks = True
@@ -94,37 +101,43 @@ class LibraryCalls(TorchDispatchMode):
         return False  # True wraps this mode for torch.compile, whose import takes seconds
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run `func` unchanged and note it."""
+        """Run the operator that `func` names and note it."""
         kwargs = kwargs or {}
-        if self.is_in_kernel:
-            return func(*args, **kwargs)
+        operator = dispatched(func)
+        if operator is None:
+            raise TypeError(f"expected an operator of torch, got {type(func).__name__}")
+        if self.is_in_kernel and is_kernels(sys._getframe(1), is_work=operator.is_work):
+            return operator.run(*args, **kwargs)
+        self.look()
         hook = sys.getprofile()
         sys.setprofile(None)  # it would see nothing but this watch, and triple its time
         try:
-            read = list(_tensors((args, kwargs)))
-            key = self._own.key(func, read)
+            read = list(tensors_in((args, kwargs)))
+            key = self._own.key(operator, read)
             if key is None:
-                return self._run(func, args, kwargs, read)
+                return self._run(operator, args, kwargs, read)
         finally:
             sys.setprofile(hook)
         with self:  # an operator of the candidate's own: what it calls is what counts
-            return func.redispatch(torch._C.DispatchKeySet(key), *args, **kwargs)
+            return operator.redispatch(key, *args, **kwargs)
 
-    def _run(self, func: Any, args: Any, kwargs: Any, read: list[torch.Tensor]) -> Any:
+    def _run(self, operator: Dispatched, args: Any, kwargs: Any, read: list[torch.Tensor]) -> Any:
         before = {address_of(t) for t in read}
-        out = func(*args, **kwargs)
+        out = operator.run(*args, **kwargs)
         self.is_noting = True
         # Tensors without a storage raise.
         with ours(), suppress(RuntimeError, TypeError, AttributeError):
-            self._note(Operation.of(func, args, kwargs, read), before, list(_tensors(out)))
+            for done in Operation.all_of(operator, args, kwargs, out):
+                self._note(done, before)
         self.is_noting = False
         return out
 
-    def _note(self, done: Operation, before: set[int], made: list[torch.Tensor]) -> None:
-        name, sources = done.name, [address_of(t) for t in done.sources]
-        new = {address_of(t) for t in made} - before
-        self._count_host_reads(done, made)
-        self.memory.note(done, new, [address_of(t) for t in made])
+    def _note(self, done: Operation, before: set[int]) -> None:
+        name, made, sources = done.name, done.made, [address_of(t) for t in done.sources]
+        at = [address_of(t) for t in made]
+        new = set(at) - before
+        self._count_host_reads(done)
+        self.memory.note(done, new, at)
         depends = self._pass_on(self._computed, sources, made, partly=done.is_partial)
         self._pass_on(self._written, sources, made, partly=done.is_partial)
         for tensor in made:
@@ -133,62 +146,90 @@ class LibraryCalls(TorchDispatchMode):
                 poison.fill_otherwise(tensor)
             else:
                 self._filled.add(address_of(tensor))
-        size = max((t.numel() for t in (*done.read, *made)), default=0)
         is_work = name not in NO_ARITHMETIC
-        at = [address_of(t) for t in made]
-        self._history.note(name if is_work else None, size, sources, at, partly=done.is_partial)
+        if done.joins_parts and not depends:
+            name += OF_PARTS
+        noted = name if is_work else None
+        self._history.note(noted, done.size, sources, at, partly=done.is_partial)
         if self.looks:
             self._movements.note(done, new, made, is_work=is_work)
         if not is_work or not made:
             return
-        self.totals[name] = size + self.totals.get(name, 0)
+        for found in (self.totals, self.in_kernels) if self.is_in_kernel else (self.totals,):
+            found[name] = done.size + found.get(name, 0)
         if self.looks and not depends:
             self._keep(name, made)
 
-    def _count_host_reads(self, done: Operation, made: Sequence[torch.Tensor]) -> None:
+    def _count_host_reads(self, done: Operation) -> None:
         """Count values of a device that came to the host, and single ones anywhere."""
         name, n = done.name, 1
         if name != "_local_scalar_dense":
             name, there = "_device_to_host", [t for t in done.sources if t.device.type == "cuda"]
-            here = [t for t in made if t.device.type == "cpu"]
+            here = [t for t in done.made if t.device.type == "cpu"]
             n = max((t.numel() for t in here), default=0) if there else 0
         if n:
             self.host_reads[name] = self.host_reads.get(name, 0) + n
+        if done.writes:
+            self._note_foreign(done.made)
+
+    def _note_foreign(self, written: Sequence[torch.Tensor]) -> None:
+        """Count what is written into memory that is not torch's: anyone may read it there."""
+        if n := sum(t.numel() for t in written if is_foreign(t, self._shared)):
+            self.host_reads[FOREIGN] = self.host_reads.get(FOREIGN, 0) + n
 
     def before_launch(self, tensors: list[torch.Tensor]) -> Callable[[], None]:
-        """Look at a kernel's arguments; the result looks again once it has run."""
+        """Look at a kernel's arguments; the result looks again once it has run.
+
+        Neither raises: what cannot be looked at was written, and is nobody's work.
+        """
+        self.look()
+        self.is_in_kernel = True
+        try:
+            look: Callable[[], None] = self._look(tensors)
+        except Exception:  # noqa: BLE001 - a candidate chooses what a tensor holds
+            look = partial(self._write, tensors)
+
+        def after() -> None:
+            try:
+                look()
+            except Exception:  # noqa: BLE001
+                self._write(tensors)
+            finally:
+                self.is_in_kernel = False
+
+        return after
+
+    def _look(self, tensors: list[torch.Tensor]) -> Callable[[], None]:
+        """Look at a kernel's arguments; the result looks again and tells what it wrote."""
         self._launches += 1
         self._history.take(address_of(t) for t in tensors)
-        self._bytes += sum(t.numel() * t.element_size() for t in tensors)
+        self._bytes += sum(_bytes_of(t) for t in tensors)
         if not self.looks or self._launches > MAX_LAUNCHES or self._bytes > MAX_BYTES:
-            self.is_in_kernel = True
             return lambda: self._believe(tensors)
-        self.is_in_kernel = True
         self._movements.give(tensors)
         before = [Fingerprint.of(t) for t in tensors]
         self._pointed.update(*(_addresses_in(t) for t in tensors))
+        return lambda: self._compare(tensors, before)
 
-        def after() -> None:
-            for tensor, old in zip(tensors, before, strict=True):
-                address, new = address_of(tensor), Fingerprint.of(tensor)
-                # A buffer may have held the very values that are written: those of a call ago.
-                was_read = new == old and address in self._filled
-                if was_read or address in self._shared:
-                    continue
-                self._written.add(address)
-                if new != old:
-                    self.memory.write(address)
-                copied = any(
-                    new.is_like(other)
-                    for source, other in zip(tensors, before, strict=True)
-                    if address_of(source) != address and address_of(source) not in self._computed
-                )
-                if not copied:
-                    self._computed.add(address)
-                self._movements.take(tensor, tensors, is_copied=copied)
-            self.is_in_kernel = False
-
-        return after
+    def _compare(self, tensors: Sequence[torch.Tensor], before: Sequence[Fingerprint]) -> None:
+        for tensor, old in zip(tensors, before, strict=True):
+            address, new = address_of(tensor), Fingerprint.of(tensor)
+            # A buffer may have held the very values that are written: those of a call ago.
+            was_read = new == old and address in self._filled
+            if was_read or address in self._shared:
+                continue
+            self._written.add(address)
+            if new != old:
+                self.memory.write(address)
+                self._note_foreign([tensor])
+            copied = any(
+                new.is_like(other)
+                for source, other in zip(tensors, before, strict=True)
+                if address_of(source) != address and address_of(source) not in self._computed
+            )
+            if not copied:
+                self._computed.add(address)
+            self._movements.take(tensor, tensors, is_copied=copied)
 
     def used(self, outputs: Sequence[torch.Tensor]) -> dict[str, int]:
         """Return operations whose results reach an output, or a kernel: name -> elements."""
@@ -197,6 +238,7 @@ class LibraryCalls(TorchDispatchMode):
     def answers(self, outputs: Sequence[torch.Tensor]) -> Answers:
         """Return (operation, output) for each output that torch alone computed."""
         found = self._sets.answers(outputs)
+        found += [(name, i) for name, i in self._movements.answers(outputs) if name in GATHERING]
         for i, output in enumerate(outputs):
             wanted = Fingerprint.of(output)
             for name, results in self._results.items():
@@ -214,10 +256,11 @@ class LibraryCalls(TorchDispatchMode):
         return start in self._written or any(start <= at < end for at in self._pointed)
 
     def _believe(self, tensors: Sequence[torch.Tensor]) -> None:
-        self.is_in_kernel = False
-        found = {a for a in map(address_of, tensors) if a not in self._shared}
-        self._written |= found
-        self._computed |= found
+        self._write(tensors)
+        self._computed |= {a for a in map(address_of, tensors) if a not in self._shared}
+
+    def _write(self, tensors: Sequence[torch.Tensor]) -> None:
+        self._written |= {a for a in map(address_of, tensors) if a not in self._shared}
 
     @staticmethod
     def _pass_on(
@@ -242,8 +285,12 @@ class LibraryCalls(TorchDispatchMode):
                     kept.append((i, Fingerprint.of(tensor.to(dtype))))
 
 
-def _tensors(values: Any) -> Iterator[torch.Tensor]:
-    return (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor))
+def _bytes_of(tensor: torch.Tensor) -> int:
+    """Return the bytes that a look reads: those that are expanded lie there once."""
+    nbytes = tensor.numel() * tensor.element_size()
+    return (
+        min(nbytes, tensor.untyped_storage().nbytes()) if tensor.layout is torch.strided else nbytes
+    )
 
 
 def _addresses_in(tensor: torch.Tensor) -> list[int]:

@@ -21,6 +21,7 @@ import torch
 
 from hotloop.worker.census import LIBRARY_PRODUCTS, WHOLE_LAYERS
 from hotloop.worker.dispatch_witness import DispatchWitness, ours
+from hotloop.worker.frame_reads import FrameReads
 from hotloop.worker.host_reads import HostReads, wrap_capsules
 from hotloop.worker.launches import Launches, Watcher
 from hotloop.worker.library_calls import LibraryCalls
@@ -46,7 +47,10 @@ class Observation:
         self._forward = forward
         wrap_capsules()
         self._known = known_operators()
-        self._guard = StateGuard()
+        frames = FrameReads()
+        self.refuse_frames = frames.install
+        """To be called before the candidate is loaded: no frames for it, from then on."""
+        self._guard = StateGuard(frames)
         self.patched = self._guard.patched
         """Entry points that are not what they were; bound before the candidate is loaded."""
         self._starts = starts
@@ -71,9 +75,8 @@ class Observation:
             wanted: tensors of the shapes and dtypes of its outputs.
             shared: addresses of the judge's memory.
         """
-        self._last = []
         calls = LibraryCalls(wanted, shared, self._known)
-        calls.looks = order["looks"]
+        calls.looks, calls.look = order["looks"], self._guard.look
         reads = HostReads(lambda: calls.is_in_kernel or calls.is_noting)
         begun = self._starts.count
         watcher = _uncounted(reads.apart_from(calls.before_launch))
@@ -81,6 +84,7 @@ class Observation:
         with ExitStack() as stack:
             for watch in (reads, watched, calls):
                 stack.enter_context(watch)
+            ended = self._end_last()
             self._last = outputs = self._forward(order["set"])
         # Arithmetic beside the work (a check, a print) is nobody's substitute for a kernel.
         always = LIBRARY_PRODUCTS | WHOLE_LAYERS
@@ -89,15 +93,39 @@ class Observation:
         seen = {
             "launches": self._launches.count,
             "operations": [{"name": n, "numel": size} for n, size in done.items()],
-            "hidden": [{"name": n, "numel": size} for n, size in self._witness.hidden.items()],
+            "hidden": [
+                {"name": n, "numel": size}
+                for hidden in (ended, self._witness.hidden, calls.in_kernels)
+                for n, size in hidden.items()
+            ],
             "work": self._witness.work,
             "started": self._starts.count - begun,
             "from_kernels": sum(calls.is_from_kernels(t) for t in outputs),
             "answers": [{"name": n, "output": i} for n, i in calls.answers(outputs)],
             "moved": [{"name": n, "output": i} for n, i in calls.moved(outputs)],
             "kept": [{"output": i} for i in calls.memory.kept(outputs)],
+            "lazy": [
+                {"name": "expanded" if _is_expanded(t) else "strided", "output": i}
+                for i, t in enumerate(outputs)
+                if not t.is_contiguous()
+            ],
         }
         return outputs, {**seen, **self._guard.describe()}
+
+    def _end_last(self) -> dict[str, int]:
+        """Let go of the outputs before, under watch; return what was hidden meanwhile.
+
+        What hangs on them ends with them, and its code runs where the next inputs are written.
+        """
+        with self._witness:
+            self._last = []
+        return self._witness.hidden
+
+
+def _is_expanded(tensor: torch.Tensor) -> bool:
+    """Whether elements share memory."""
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    return any(size > 1 and step == 0 for size, step in pairs)
 
 
 def _uncounted(watcher: Watcher) -> Watcher:

@@ -1,15 +1,34 @@
-"""One operation of torch as a dispatch mode sees it: its name, what it reads and overwrites."""
+"""One operation of torch as a dispatch mode sees it: its name, what it reads and writes.
+
+An operator that works on lists (`_foreach_*`) is as many operations as the lists have elements,
+each under the name that it has for a single tensor.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from hotloop.worker.census import ELEMENTWISE
+from hotloop.worker.dispatched import Dispatched
+from hotloop.worker.tensors_in import tensors_in
+
 ACCUMULATING = frozenset({"index_put", "_index_put_impl", "put"})
-_PLACE = {"index_put": 3, "_index_put_impl": 3, "put": 3}
+_LISTS = "_foreach_"
+SHAPED = frozenset(
+    {
+        "empty_like", "full_like", "new_empty", "new_empty_strided", "new_full", "new_ones",
+        "new_zeros", "ones_like", "rand_like", "randint_like", "randn_like", "zeros_like",
+    }
+)  # fmt: skip
+"""Operations that take nothing but a shape and a type from their argument."""
+FILLING = frozenset({"copy", "fill", "zero"})
+"""Operations that write over their first argument, and read the others only."""
+OF_PARTS = "_of_parts"
+"""After the name of an operation that puts places of one tensor together, which is a reduction."""
 
 
 def address_of(tensor: torch.Tensor) -> int:
@@ -30,29 +49,66 @@ class Operation:
     read: Sequence[torch.Tensor]
     sources: Sequence[torch.Tensor]
     """What the result depends on: a copy takes its target over."""
+    made: Sequence[torch.Tensor]
+    """Results, arguments that were written among them."""
     is_partial: bool
     """Whether it took over a part of a storage, whose rest stays what it was."""
     writes: bool
     """Whether it writes into an argument."""
+    size: int
+    """Real numbers that it touched, in the largest tensor or list of tensors."""
+
+    @property
+    def joins_parts(self) -> bool:
+        """Whether it is one of elements, and reads several places of one tensor."""
+        if self.name not in ELEMENTWISE:
+            return False
+        large = [t for t in self.read if t.layout is torch.strided and t.numel() > 1]
+        places = {(address_of(t), t.shape, t.storage_offset()) for t in large}
+        return len(places) > len({(address, shape) for address, shape, _ in places})
 
     @classmethod
-    def of(cls, func: Any, args: Any, kwargs: Any, read: Sequence[torch.Tensor]) -> Operation:
-        """Describe a call of an operator."""
-        name = func.overloadpacket.__name__
-        plain = name.rstrip("_") or name
-        writes = bool(func._schema.is_mutable)
-        if plain == "copy":
-            return cls(plain, read, read[1:], bool(read) and _is_part(read[0]), writes)
-        if plain in ACCUMULATING and _accumulates(plain, args, kwargs):
-            plain += "_accumulate"
-        elif plain == "scatter" and "reduce" in str(func._overloadname):
-            plain += "_reduce"
-        return cls(plain, read, read, False, writes)
+    def all_of(
+        cls, operator: Dispatched, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any
+    ) -> Iterator[Operation]:
+        """Yield what a call of an operator was, with what it returned."""
+        name = operator.name.rstrip("_") or operator.name
+        given = dict(zip(operator.names, args, strict=False)) | dict(kwargs)
+        if not name.startswith(_LISTS):
+            yield cls._of(name, operator, given, out)
+            return
+        n = max((len(v) for v in given.values() if isinstance(v, (list, tuple))), default=0)
+        for i in range(n):
+            part = {k: _nth(v, i, n) for k, v in given.items()}
+            yield cls._of(name.removeprefix(_LISTS), operator, part, _nth(out, i, n))
+
+    @classmethod
+    def _of(cls, name: str, operator: Dispatched, given: Mapping[str, Any], out: Any) -> Operation:
+        read = list(tensors_in(list(given.values())))
+        made = list(tensors_in(out))
+        returned = {id(t) for t in made}
+        written = tensors_in([v for k, v in given.items() if k in operator.written])
+        made += [t for t in written if id(t) not in returned]
+        sources, is_partial = read, False
+        if name in FILLING:
+            in_place = operator.is_mutable and not operator.overload.endswith("out")
+            sources, is_partial = read[1:], in_place and bool(read) and _is_part(read[0])
+        elif name in SHAPED:
+            sources = []
+        elif name in ACCUMULATING and given.get("accumulate"):
+            name += "_accumulate"
+        elif name == "scatter" and "reduce" in operator.overload:
+            name += "_reduce"
+        size = max((_size(v) for v in (*given.values(), *made)), default=0)
+        return cls(name, read, sources, made, is_partial, operator.is_mutable, size)
 
 
-def _accumulates(name: str, args: Any, kwargs: Any) -> bool:
-    place = _PLACE[name]
-    return bool(args[place] if len(args) > place else kwargs.get("accumulate", False))
+def _nth(value: Any, i: int, n: int) -> Any:
+    return value[i] if isinstance(value, (list, tuple)) and len(value) == n else value
+
+
+def _size(value: Any) -> int:
+    return sum(t.numel() * (1 + t.is_complex()) for t in tensors_in(value))
 
 
 def _is_part(tensor: torch.Tensor) -> bool:

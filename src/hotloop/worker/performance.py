@@ -19,7 +19,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -34,6 +34,8 @@ from hotloop.worker.ties import only_ties
 from hotloop.worker.timed import TimedInputs
 from hotloop.worker.timed_conduct import check_timed_conduct
 from hotloop.worker.timing_rules import is_launch_bound
+
+T = TypeVar("T")
 
 FAST_SAMPLES = 25
 FAST_SECONDS = 0.4
@@ -123,7 +125,7 @@ class CandidateTimer:
         drawn = secrets.randbelow(MIN_SAMPLES)
         while len(timing.samples) < FAST_SAMPLES:
             if len(timing.samples) == drawn:
-                check_timed_conduct(self._evaluation, self._inputs.draw, self._on_new_values)
+                check_timed_conduct(self._evaluation, self._inputs, self._on_new_values)
             self.sample(timing)
             spent_s = time.monotonic() - start
             if len(timing.samples) >= MIN_SAMPLES and spent_s > FAST_SECONDS:
@@ -133,7 +135,7 @@ class CandidateTimer:
         timing.checks["launch_bound"] = is_launch_bound(timing.median_ms)
         return timing
 
-    def _on_new_values(self, call: Callable[[int], int]) -> int:
+    def _on_new_values(self, call: Callable[[int], T]) -> T:
         """Make a call on new inputs and check its output; return what it returns."""
         index = next(self._sets)
         self._inputs.redraw()

@@ -232,6 +232,7 @@ class _Launcher:
         if recorder.recording:
             recorder.note(self, (x, y, z), stream, function, rest[_FIELDS_BEFORE_ARGS:])
         if not recorder.seen.watching:
+            recorder.seen.unwatched += 1
             self.inner(x, y, z, stream, function, *rest)
             return
         # What a hook around the launch does is no kernel's work: it runs beside, not inside.

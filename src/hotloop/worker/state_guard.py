@@ -7,41 +7,41 @@ was imported: a patch is told by the very call that made it.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 import torch
 
+from hotloop.worker.frame_reads import FrameReads
+from hotloop.worker.watch_state import WatchState
+
 GRACE_S = 0.2
 GRACE_STEPS = 10
 
 
-def _entry_points() -> list[tuple[Any, str]]:
-    from hotloop.worker import (
-        candidate,
-        channel,
-        clock,
-        copy_out,
-        dispatch_witness,
-        fingerprint,
-        host,
-        host_reads,
-        launches,
-        library_calls,
-        observation,
-        poison,
-        starts,
-    )  # fmt: skip
+WATCHING = (
+    "call_memory", "call_sites", "census", "dispatch_witness", "dispatched", "fingerprint",
+    "host_reads", "launches", "library_calls", "movements", "observation", "operation",
+    "operation_history", "own_operators", "tensors_in", "value_sets",
+)  # fmt: skip
+"""Modules that a call's watch reads by: all their names stay what they are."""
+OTHERS = (
+    "candidate", "channel", "clock", "copy_out", "frame_reads", "host", "poison", "starts",
+    "state_guard", "watch_state",
+)  # fmt: skip
 
-    this = sys.modules[__name__]
-    ours: list[ModuleType] = [
-        candidate, channel, clock, copy_out, dispatch_witness, fingerprint, host, host_reads,
-        launches, library_calls, observation, poison, starts, this,
-    ]  # fmt: skip
+
+def _modules(names: Sequence[str]) -> list[ModuleType]:
+    return [importlib.import_module(f"hotloop.worker.{name}") for name in names]
+
+
+def _entry_points() -> list[tuple[Any, str]]:
+    ours = _modules((*WATCHING, *OTHERS))
     classes: list[Any] = [
         value
         for module in ours
@@ -75,7 +75,12 @@ def _launch_hooks() -> list[tuple[str, list[Any]]]:
 class StateGuard:
     """Remembers this process as it was before the candidate was loaded."""
 
-    def __init__(self) -> None:
+    def __init__(self, frames: FrameReads | None = None) -> None:
+        """Remember it; `frames` says what was asked for that is no candidate's."""
+        self._refused = frames.refused if frames is not None else []
+        self._watching = WatchState(_modules(WATCHING))
+        self.look = self._watching.look
+        """Look at what the watch reads by, which a candidate may put back before it returns."""
         self._before = [
             (owner, name, getattr(owner, name, None)) for owner, name in _entry_points()
         ]
@@ -100,6 +105,8 @@ class StateGuard:
             for owner, name, value in self._before
             if getattr(owner, name, None) is not value or _code(value) != self._code[id(value)]
         ]
+        self.look()
+        found += [*self._watching.changed, *self._refused]
         return list(dict.fromkeys(found + [n for n, calls in self._hooks if calls]))[:8]
 
     def _new_threads(self) -> int:

@@ -25,7 +25,7 @@ class Untimed:
     left_out: bool = False
     """Whether launches do nothing."""
     bare: bool = False
-    """Whether no mode is on; only how much torch does is told then."""
+    """Whether no mode is on; only how much torch does and what is launched is told then."""
 
     def request(self, index: int) -> dict[str, Any]:
         """Return the request for a forward on set `index`."""
@@ -43,6 +43,8 @@ class WatchedCall:
     """Elements of the operands of torch's operations with arithmetic."""
     started: int = 0
     """Threads and processes that began in it."""
+    launches: int = 0
+    """Kernels that it launched."""
 
     @classmethod
     def read(cls, answer: Mapping[str, Any], *, has_python: bool, bare: bool) -> WatchedCall:
@@ -53,10 +55,11 @@ class WatchedCall:
         """
         outputs = claims.objects(answer, "outputs")
         if not has_python:
-            return cls(outputs)
+            return cls(outputs)  # of no launches, which nobody compares
         seen = None if bare else claims.Observed.read(answer)
         work, started = claims.number(answer, "work"), claims.number(answer, "started")
-        return cls(outputs, seen, int(work), int(started))
+        launches = int(claims.number(answer, "launches"))
+        return cls(outputs, seen, int(work), int(started), launches)
 
 
 def draw_set(n_sets: int, last: int | None = None) -> int:
