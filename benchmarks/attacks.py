@@ -6,7 +6,8 @@
 
 Programs, problems and right answers are those of `tests/attacks` (`attack_programs.py`). They run
 at the fast tier, each judge on one problem after the other; on a GPU an attack that passed there is
-judged at the final tier too, which is the one whose numbers count. A results file is written for
+judged at the final tier too, which is the one whose numbers count. Several judges may share a GPU:
+what they refuse is not refused for its time. A results file is written for
 all programs; for a part of them (`--only`, `--limit`) only where `--out` says.
 
 Not here: attacks on the cage (`benchmarks/isolation.py`).
@@ -24,7 +25,7 @@ from typing import Protocol
 
 from benchmarks.attack_programs import Program, chosen, programs
 from benchmarks.attack_summary import clean, outcome, row_of, summarise, table, told
-from benchmarks.gpu_pool import gpu_slug, run_jobs, visible_gpus
+from benchmarks.gpu_pool import gpu_slug, run_jobs, seats, visible_gpus
 from benchmarks.results_file import RESULTS, ROOT, Row, write_results
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parse(argv)
     try:
         device = args.device if args.device != "auto" else _found_device()
-        slots = visible_gpus(args.workers) if device == "cuda" else [""] * (args.workers or 1)
+        slots = seats(visible_gpus() if device == "cuda" else [""], args.workers)
         wanted = chosen(programs(args.logs / "problem"), args.only, args.limit)
     except (DeviceLost, ValueError) as exc:
         print(f"attacks: {exc}", file=sys.stderr)
@@ -66,7 +67,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--workers", type=int, help="judges; by default 1 on a CPU, one each GPU")
+    parser.add_argument("--workers", type=int, help="judges; by default one a GPU or CPU")
     parser.add_argument("--only", default="", help="names, corpora, problems, numbers; with commas")
     parser.add_argument("--limit", type=int, help="so many programs, spread over what was chosen")
     parser.add_argument("--logs", type=Path, default=ROOT / "runs" / "bench-attacks")

@@ -54,6 +54,16 @@ def visible_gpus(limit: int | None = None) -> list[str]:
     return gpus[:limit]
 
 
+def seats(gpus: Sequence[str], judges: int | None) -> list[str]:
+    """Return the GPU of each judge; judges of one GPU are not next to each other.
+
+    Args:
+        gpus: as `visible_gpus` returns them.
+        judges: how many in all; None: one a GPU.
+    """
+    return [gpus[i % len(gpus)] for i in range(judges or len(gpus))]
+
+
 def gpu_slug() -> str:
     """Return `h200` for `NVIDIA H200`."""
     return gpu_names()[0].lower().replace("nvidia", "").strip().replace(" ", "-")

@@ -6,7 +6,8 @@
     python -m benchmarks.honest --device cpu --only own   small sizes, interpreter, fast tier
 
 A job is one problem in one round: it is loaded, which draws new secret seeds, then each of its
-kernels runs at both tiers. One judge a GPU. The first round comes first for all problems, so a
+kernels runs at both tiers. Where judges share a GPU, the rows say so: their clocks are disturbed,
+which must not refuse a kernel either. The first round comes first for all problems, so a
 benchmark that was cut has seen every kernel before any a second time. Rows that the results file
 holds of the same commit are kept: it goes on with the same command.
 
@@ -23,12 +24,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.gpu_pool import gpu_slug, run_jobs, visible_gpus
-from benchmarks.honest_catalogue import HonestKernel, catalogue, chosen
+from benchmarks.gpu_pool import gpu_slug, run_jobs, seats, visible_gpus
+from benchmarks.honest_catalogue import catalogue, chosen
 from benchmarks.honest_judge import HonestJudge
-from benchmarks.honest_plan import Job, fresh, keys_of, plan, runs_of
+from benchmarks.honest_plan import TIERS, Job, fresh, keys_of, plan, runs_of
 from benchmarks.honest_summary import is_refused, summarise, table, told
 from benchmarks.results_file import RESULTS, ROOT, Row, commit, rows_of, write_results
+from hotloop.core.verdict import Tier
 from hotloop.errors import DeviceLost
 
 ROUNDS = 2
@@ -40,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _parse(argv)
     try:
         kernels = chosen(catalogue(), args.only)
-        slots = visible_gpus(args.gpus) if args.device == "cuda" else [""] * (args.gpus or 1)
+        gpus = visible_gpus(args.gpus) if args.device == "cuda" else [""]
     except (DeviceLost, ValueError) as exc:
         print(f"honest: {exc}", file=sys.stderr)
         return 2
@@ -51,10 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     path = args.out
     if path is None and args.device == "cuda":
         path = RESULTS / f"honest_{gpu_slug()}.json"
+    tiers = TIERS if args.tier is None else (Tier(args.tier),)
+    jobs = plan(kernels, args.device, args.rounds, tiers)
     benchmark = Benchmark(args.device, path, args.logs)
-    rows = benchmark.run(kernels, slots, rounds=args.rounds, seconds=args.seconds)
+    rows = benchmark.run(jobs, seats(gpus, args.judges), seconds=args.seconds)
     print(table(rows))
-    wanted = [key for job in plan(kernels, args.device, args.rounds) for key in keys_of(job)]
+    wanted = [key for job in jobs for key in keys_of(job)]
     judged = {row["key"] for row in rows if row["error"] is None}
     missing = [key for key in wanted if key not in judged]
     if missing:
@@ -70,6 +74,8 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="loads of each problem")
     parser.add_argument("--seconds", type=float, default=None, help="wall clock for all of it")
     parser.add_argument("--gpus", type=int, default=None, help="how many; by default all")
+    parser.add_argument("--judges", type=int, help="in all; by default one a GPU or CPU")
+    parser.add_argument("--tier", choices=[t.value for t in TIERS], help="by default both")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--logs", type=Path, default=ROOT / "runs" / "bench-honest")
     parser.add_argument("--out", type=Path, help="by default benchmarks/results/honest_GPU.json")
@@ -91,22 +97,16 @@ class Benchmark:
             self._environment = json.loads(path.read_text(encoding="utf-8"))["environment"]
         self._lock = threading.Lock()
         self._start = self._end = 0.0
+        self._sharing = 1
 
-    def run(
-        self,
-        kernels: Sequence[HonestKernel],
-        slots: Sequence[str],
-        *,
-        rounds: int,
-        seconds: float | None,
-    ) -> list[Row]:
-        """Judge what is missing and return all rows that were asked for."""
+    def run(self, jobs: Sequence[Job], slots: Sequence[str], *, seconds: float | None) -> list[Row]:
+        """Judge what is missing and return all rows of the jobs; one judge for each slot."""
         self._start = time.monotonic()
         self._end = self._start + (seconds if seconds is not None else float("inf"))
         self._logs.mkdir(parents=True, exist_ok=True)
-        jobs = plan(kernels, self._device, rounds)
         self._rows = fresh(self._rows, [run for job in jobs for run in runs_of(job)])
         missing = [job for job in jobs if any(key not in self._rows for key in keys_of(job))]
+        self._sharing = max(map(slots.count, slots))
         names = [f"{i}:{gpu}" for i, gpu in enumerate(slots)]
         judges = {
             name: HonestJudge(
@@ -127,7 +127,8 @@ class Benchmark:
 
     def _work(self, job: Job, judge: HonestJudge) -> None:
         runs = [run for run in runs_of(job) if run.key not in self._rows]
-        for row in judge.run(job, runs, until=self._end):
+        for found in judge.run(job, runs, until=self._end):
+            row = found | {"judges_per_gpu": self._sharing}
             with self._lock:
                 self._rows[row["key"]] = row
                 if not self._environment and row["error"] is None:

@@ -9,6 +9,8 @@ from benchmarks.honest_catalogue import HonestKernel
 from benchmarks.results_file import Row
 from hotloop.core.verdict import Tier
 
+TIERS = (Tier.FAST, Tier.FINAL)
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -18,6 +20,7 @@ class Job:
     round: int
     device: str
     kernels: tuple[HonestKernel, ...]
+    tiers: tuple[Tier, ...] = TIERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,9 @@ class Run:
     tier: Tier
 
 
-def plan(kernels: Sequence[HonestKernel], device: str, rounds: int) -> list[Job]:
+def plan(
+    kernels: Sequence[HonestKernel], device: str, rounds: int, tiers: tuple[Tier, ...] = TIERS
+) -> list[Job]:
     """Return the jobs in the order they are taken: round by round, those with most work first.
 
     Without a GPU, kernels that need one are left out. Modules that are built with torch's headers
@@ -42,7 +47,7 @@ def plan(kernels: Sequence[HonestKernel], device: str, rounds: int) -> list[Job]
             groups.setdefault((kernel.problem, sizes), []).append(kernel)
     ordered = sorted(groups.values(), key=lambda group: (-_slow(group), -len(group)))
     return [
-        Job(group[0].problem, number, device, tuple(sorted(group, key=_is_module)))
+        Job(group[0].problem, number, device, tuple(sorted(group, key=_is_module)), tiers)
         for number in range(rounds)
         for group in ordered
     ]
@@ -53,7 +58,7 @@ def runs_of(job: Job) -> Iterator[Run]:
 
     What the contract refuses is judged by its text, so once is enough.
     """
-    tiers = (Tier.FAST, Tier.FINAL) if job.device == "cuda" else (Tier.FAST,)
+    tiers = job.tiers if job.device == "cuda" else (Tier.FAST,)
     for kernel in job.kernels:
         if kernel.by_design:
             if job.round == 0:

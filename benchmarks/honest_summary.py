@@ -94,6 +94,7 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
         },
         "wall_s": math.fsum(row["wall_s"] for row in rows),
         "load_s": math.fsum(row["load_s"] for row in rows),
+        "judges_per_gpu": max((row.get("judges_per_gpu", 1) for row in done), default=1),
     }
 
 

@@ -114,6 +114,14 @@ def _honest(found: Row) -> Iterator[str]:
         text += f"; the rate is below {bound:.2%} (95 %, exact binomial bound)"
     rest = f", {found['inconclusive']} inconclusive, {found['errors']} without a result."
     yield text + rest
+    tiers = ", ".join(
+        f"{runs} {tier}" for tier, runs in sorted(found.get("runs_by_tier", {}).items())
+    )
+    sharing = found.get("judges_per_gpu", 1)
+    if tiers:
+        yield f"By tier: {tiers}" + (
+            f"; up to {sharing} judges shared a GPU." if sharing > 1 else "."
+        )
     if found["refused_kernels"]:
         yield f"Refused: {_names(found['refused_kernels'])}."
 

@@ -4,6 +4,7 @@ import ast
 import json
 
 import pytest
+from benchmarks.gpu_pool import seats
 from benchmarks.honest import Benchmark, main
 from benchmarks.honest_catalogue import FAMILIES, HonestKernel, catalogue, chosen
 from benchmarks.honest_plan import fresh, keys_of, plan, runs_of
@@ -177,9 +178,22 @@ def test_rows_of_this_commit_are_kept(tmp_path):
     first._rows[key] = row(key, candidate_id=job.kernels[0].candidate().id, origin="own")
     first._write()
     again = Benchmark("cpu", path, tmp_path / "logs")
-    rows = again.run([kernel("a")], [""], rounds=1, seconds=None)
+    rows = again.run([job], [""], seconds=None)
     assert [r["key"] for r in rows] == [key]
     assert json.loads(path.read_text())["summary"]["runs"] == 1
+
+
+def test_one_tier_may_be_asked_for():
+    (job,) = plan([kernel("a"), kernel("b")], "cuda", 1, (Tier.FAST,))
+    assert keys_of(job) == ["a/fast/0", "b/fast/0"]
+
+
+def test_judges_that_share_a_gpu_are_told():
+    assert seats(["0", "1"], None) == ["0", "1"]
+    assert seats(["0", "1"], 3) == ["0", "1", "0"]
+    assert summarise(ROWS)["judges_per_gpu"] == 1
+    shared = [r | {"judges_per_gpu": 4} for r in ROWS]
+    assert summarise(shared)["judges_per_gpu"] == 4
 
 
 def test_an_unknown_name_is_one_line(capsys):
