@@ -7,8 +7,9 @@
 Programs, problems and right answers are those of `tests/attacks` (`attack_programs.py`). They run
 at the fast tier, each judge on one problem after the other; on a GPU an attack that passed there is
 judged at the final tier too, which is the one whose numbers count. Several judges may share a GPU:
-what they refuse is not refused for its time. A results file is written for
-all programs; for a part of them (`--only`, `--limit`) only where `--out` says.
+what they refuse is not refused for its time. A results file is written for all programs; for a part
+of them (`--only`, `--limit`) only where `--out` says. Rows that the file holds of the same commit
+are kept: a benchmark that was cut (`--seconds`) goes on with the same command.
 
 Not here: attacks on the cage (`benchmarks/isolation.py`).
 """
@@ -16,6 +17,7 @@ Not here: attacks on the cage (`benchmarks/isolation.py`).
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import threading
 import time
@@ -26,7 +28,7 @@ from typing import Protocol
 from benchmarks.attack_programs import Program, chosen, programs
 from benchmarks.attack_summary import clean, outcome, row_of, summarise, table, told
 from benchmarks.gpu_pool import gpu_slug, run_jobs, seats, visible_gpus
-from benchmarks.results_file import RESULTS, ROOT, Row, write_results
+from benchmarks.results_file import RESULTS, ROOT, Row, commit, rows_of, write_results
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
 from hotloop.core.verdict import Status, Tier, Verdict
@@ -57,8 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if path is None and not args.only and args.limit is None:
         path = RESULTS / f"attacks_{gpu_slug() if device == 'cuda' else 'cpu'}.json"
     run = AttackRun(device, args.logs, path, left_out, options=_options(args))
-    rows = run.run(here, slots)
+    rows = run.run(here, slots, seconds=args.seconds)
     print(table(rows, run.summary()))
+    if len(rows) < len(here):
+        print(f"attacks: {len(here) - len(rows)} programs were not judged; run again")
     return 0 if len(rows) == len(here) and all(row["ok"] for row in rows) else 1
 
 
@@ -70,6 +74,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, help="judges; by default one a GPU or CPU")
     parser.add_argument("--only", default="", help="names, corpora, problems, numbers; with commas")
     parser.add_argument("--limit", type=int, help="so many programs, spread over what was chosen")
+    parser.add_argument("--seconds", type=float, help="wall clock for all of it")
     parser.add_argument("--logs", type=Path, default=ROOT / "runs" / "bench-attacks")
     parser.add_argument(
         "--out", type=Path, help="by default benchmarks/results/attacks_DEVICE.json"
@@ -122,20 +127,35 @@ class AttackRun:
         self._logs = logs
         self._path = path
         self._left_out = left_out
-        self._rows: dict[str, Row] = {}
+        kept = rows_of(path, commit()) if path is not None else []
+        self._rows: dict[str, Row] = {row["key"]: row for row in kept}
         self._environment: Row = {"device": device}
+        if path is not None and kept:
+            self._environment |= json.loads(path.read_text(encoding="utf-8"))["environment"]
         self._lock = threading.Lock()
         self._start = time.monotonic()
+        self._end = float("inf")
 
-    def run(self, wanted: Sequence[Program], slots: Sequence[str]) -> list[Row]:
-        """Judge all; one judge for each slot, which names a GPU or is empty."""
+    def run(
+        self, wanted: Sequence[Program], slots: Sequence[str], *, seconds: float | None = None
+    ) -> list[Row]:
+        """Judge what is missing; one judge for each slot, which names a GPU or is empty.
+
+        Rows of programs whose text has changed since are dropped.
+        """
+        self._end = float("inf") if seconds is None else self._start + seconds
         self._logs.mkdir(parents=True, exist_ok=True)
+        texts = {program.key: program.candidate.id for program in wanted}
+        self._rows = {
+            key: row for key, row in self._rows.items() if texts.get(key) == row["candidate_id"]
+        }
+        missing = [program for program in wanted if program.key not in self._rows]
         names = [f"{i}:{gpu}" for i, gpu in enumerate(slots)]
         judges = {name: self._judge(name) for name in names}
         try:
             run_jobs(
-                jobs_of(wanted), names, lambda job, name: self._work(job, judges[name]),
-                start_until=float("inf"),
+                jobs_of(missing), names, lambda job, name: self._work(job, judges[name]),
+                start_until=self._end,
             )  # fmt: skip
         finally:
             for judge in judges.values():
@@ -152,6 +172,8 @@ class AttackRun:
 
     def _work(self, job: Sequence[Program], judge: AttackJudge) -> None:
         for program in job:
+            if time.monotonic() > self._end:
+                break
             row = judge.row(program)
             with self._lock:
                 self._rows[program.key] = row

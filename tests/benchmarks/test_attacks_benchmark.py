@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from benchmarks.attack_programs import REFUSALS, Program, chosen, programs
 from benchmarks.attack_summary import is_right, outcome, row_of, summarise, table
-from benchmarks.attacks import JOB, AttackJudge, both_tiers, jobs_of, main
+from benchmarks.attacks import JOB, AttackJudge, AttackRun, both_tiers, jobs_of, main
 
 from hotloop.core.verdict import Status, Tier
 from hotloop.testing.fakes import FakeVerifier
@@ -157,6 +157,20 @@ def test_who_is_right_at_the_fast_tier_is_judged_once(corpus: list[Program]) -> 
         verifier = FakeVerifier(behaviour=lambda _, tier, answer=answer: answer)
         assert both_tiers(named(corpus, key), verifier, "cuda")["ok"]
         assert [call for call, _ in verifier.calls] == ["fast"]
+
+
+def test_a_benchmark_that_was_cut_goes_on(corpus: list[Program], tmp_path) -> None:
+    first, second = corpus[:2]
+    path = tmp_path / "attacks.json"
+    cut = AttackRun("cpu", tmp_path / "logs", path, [])
+    assert cut.run([first, second], [""], seconds=-1.0) == []
+    for program in (first, second):
+        cut._rows[program.key] = row(program, "PASSED", error=None)
+    cut._rows[second.key]["candidate_id"] = "an older text"
+    cut._write()
+    again = AttackRun("cpu", tmp_path / "logs", path, [])
+    rows = again.run([first, second], [""], seconds=-1.0)
+    assert [found["key"] for found in rows] == [first.key]
 
 
 def test_an_unknown_name_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
