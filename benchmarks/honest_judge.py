@@ -91,7 +91,7 @@ class HonestJudge:
         generator = registry.load(registry.GENERATORS, "builtin")()
         strategy = registry.load(registry.STRATEGIES, "tune")(generator.space(info), 0)
         written = generator.generate(info, strategy.ask(kernel.point + 1)[kernel.point])
-        return kernel.candidate(written.candidate.text())
+        return written.candidate
 
     @contextlib.contextmanager
     def _built_ahead(self, candidates: Sequence[Candidate]) -> Iterator[None]:

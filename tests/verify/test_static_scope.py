@@ -164,6 +164,9 @@ def test_a_base_is_torchs_own_or_made_of_it_here(base, before, rule):
         ("#define GLUE(a, b) a##b\nGLUE(cudaDevice, SetLimit)(0);", True),
         ("#define NAME(t) copy_##t\nvoid NAME(float)();", False),
         ("cudaLaunchHostFunc(0, f, 0);", True),
+        ("auto now = std::chrono::steady_clock::now();", True),
+        ("cudaStreamIsCapturing(stream, &status);", True),
+        ("long long now = clock64();", False),
         ('asm volatile("cp.async.wait_all;");', False),
     ],
 )

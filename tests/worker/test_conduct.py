@@ -1,5 +1,6 @@
 """Parts of the look at a candidate's conduct; whole candidates are in `tests/attacks/cheats`."""
 
+import _thread
 import threading
 import time
 
@@ -118,6 +119,17 @@ def test_threads_and_patches_are_told(monkeypatch):
     monkeypatch.setattr(StateGuard, "describe", dict)
     names = {"hotloop.worker.copy_out.copy_out", "time.perf_counter"}
     assert names | {"Observation.call", "StateGuard.describe"} <= set(guard.patched())
+
+
+def test_a_thread_that_runs_no_python_is_told():
+    guard = StateGuard()
+    begin = threading.Lock()
+    begin.acquire()
+    _thread.start_new_thread(begin.acquire, ())  # a function in C: it has no frame
+    time.sleep(0.1)  # it is counted once it runs
+    found = guard.describe()
+    begin.release()
+    assert found["python_threads"] == 2
 
 
 def test_hooks_around_launches_are_told():

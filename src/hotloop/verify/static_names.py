@@ -17,6 +17,8 @@ BANNED_MODULES = {
         "imp", "posix",
     )
 } | {
+    "datetime": "what a call does may not depend on the date",
+} | {
     name: "a kernel file executes no text"
     for name in (
         "_lsprof", "cProfile", "doctest", "jinja2", "numexpr", "profile", "pydoc", "rlcompleter",
@@ -68,6 +70,7 @@ BANNED_ATTRIBUTES = {
     "torch.cuda.CUDAGraph": "a graph replays old addresses",
     "torch.cuda.graph": "a graph replays old addresses",
     "torch.cuda.graphs": "a graph replays old addresses",
+    "torch.cuda.is_current_stream_capturing": "a call does the same where it is captured",
     "torch.compile": "the compiler's kernels are the baseline",
     "torch._dynamo": "its kernels are the baseline; torch.compiler.is_compiling() is allowed",
     "torch._inductor": "the compiler's kernels are the baseline",
@@ -125,6 +128,11 @@ BANNED_IDENTIFIERS = {
     "getStreamFromExternal": "work must be on the current stream",
     "cudaStreamBeginCapture": "a graph replays old addresses",
     "cuStreamBeginCapture": "a graph replays old addresses",
+    "cudaStreamIsCapturing": "a call does the same where it is captured",
+    "cuStreamIsCapturing": "a call does the same where it is captured",
+    "cudaStreamGetCaptureInfo": "a call does the same where it is captured",
+    "cuStreamGetCaptureInfo": "a call does the same where it is captured",
+    "globaltimer": "what a kernel computes may not depend on the time",
     "cudaGraphCreate": "a graph replays old addresses",
     "cudaGraphInstantiate": "a graph replays old addresses",
     "cuGraphLaunch": "a graph replays old addresses",
@@ -153,6 +161,7 @@ BANNED_HEADERS = {
 
 BANNED_STD = {
     "thread": "no threads", "jthread": "no threads", "async": "no threads",
+    "chrono": "what a call does may not depend on the time",
     "system": "no processes", "ifstream": "no files", "ofstream": "no files",
     "fstream": "no files",
 }  # fmt: skip

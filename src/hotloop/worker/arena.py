@@ -148,6 +148,8 @@ class Arena:
     def view(self, slot: Slot) -> torch.Tensor:
         """Return the tensor that lies in `slot`; shares the arena's memory.
 
+        Its version is its own: what is written into another slot does not count it up.
+
         Raises:
             ValueError: the slot reaches outside the arena.
         """
@@ -156,7 +158,7 @@ class Arena:
             raise ValueError(f"slot at {slot.offset} reaches outside the arena")
         if slot.span_bytes == 0:
             return torch.empty(slot.shape, dtype=dtype, device=self.bytes.device)
-        return self._flat(slot).view(dtype).as_strided(slot.shape, slot.strides)
+        return self._flat(slot).view(dtype).as_strided(slot.shape, slot.strides).data
 
     def _flat(self, slot: Slot) -> torch.Tensor:
         if not isinstance(self._owner, _HostMapping):

@@ -9,7 +9,10 @@ A file's name is forged by replacing a function's code, which `frame_reads.py` r
 
 from __future__ import annotations
 
+import os
+import sys
 import sysconfig
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
@@ -22,7 +25,19 @@ _TRITON = f"{Path(triton.__file__).parent}/"
 _WORKER = f"{Path(__file__).parent}/"
 _HOTLOOP = f"{Path(__file__).parent.parent}/"
 _PATHS = sysconfig.get_paths()
-_LIBRARIES = tuple({f"{_PATHS[name]}/" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_INSTALLED = ("*.dist-info", "*.egg-info")
+_candidates: list[str] = []
+
+
+def _package_folders() -> Iterator[str]:
+    yield from (_PATHS[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    # Installed for one user, for the whole system, or into a folder of PYTHONPATH.
+    for entry in filter(os.path.isabs, sys.path):
+        if any(True for pattern in _INSTALLED for _ in Path(entry).glob(pattern)):
+            yield entry.rstrip("/")
+
+
+_LIBRARIES = tuple({f"{folder}/" for folder in _package_folders()})
 _BETWEEN = frozenset(
     f"{_WORKER}{name}.py" for name in ("dispatched", "fake_device", "host_reads", "library_calls")
 )
@@ -31,11 +46,22 @@ _LAUNCHING = f"{_WORKER}interpreter.py"
 """Asks arguments for their memory: a property of theirs may be anything."""
 
 
-@cache
 def is_librarys(code: CodeType) -> bool:
     """Whether code is Python's own, an installed package's or the judge's."""
-    name = code.co_filename
+    return _is_librarys_file(code.co_filename)  # codes of two files may be equal
+
+
+@cache
+def _is_librarys_file(name: str) -> bool:
+    if name.startswith(tuple(_candidates)):
+        return False
     return name.startswith((*_LIBRARIES, _TORCH, _TRITON, _HOTLOOP, "<frozen "))
+
+
+def take_folder(folder: Path) -> None:
+    """Say where the candidate's files are, which may be below a folder of libraries."""
+    _candidates.append(f"{folder}/")
+    _is_librarys_file.cache_clear()
 
 
 def is_kernels(frame: FrameType | None, *, is_work: bool) -> bool:

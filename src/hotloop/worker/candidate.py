@@ -15,7 +15,9 @@ import torch
 from hotloop.worker import poison
 from hotloop.worker.arena import Slot
 from hotloop.worker.arguments import decode_args
+from hotloop.worker.call_sites import take_folder
 from hotloop.worker.channel import Channel, ChannelClosed
+from hotloop.worker.clocks import Clocks
 from hotloop.worker.cuda_host import CudaHost
 from hotloop.worker.dispatch_witness import DispatchWitness
 from hotloop.worker.host import Host, describe_output
@@ -56,6 +58,7 @@ class CandidateHost(Host):
         super().__init__(arena_fd)
         self._witness = DispatchWitness()
         self._starts = Starts()
+        self._clocks = Clocks()
         self._launches = Launches()
 
     def load(self, message: dict[str, Any]) -> None:
@@ -72,11 +75,13 @@ class CandidateHost(Host):
             interpreter.install()
             launches.watch_interpreter()
             poison.fill_new_memory()
+        self._clocks.install()
         self._observation = Observation(launches, self.forward, self._witness, starts=self._starts)
         self.patched = self._observation.patched
         self._observation.refuse_frames()
         take_on(message["precision"])
         folder = Path.cwd()
+        take_folder(folder)
         write_sources(folder, message["sources"])
         module = import_file(folder / message["entry"], message["pins"])
         self._hosted = host_model(module, decode_args(message["init_args"]), message["device"])
@@ -103,6 +108,7 @@ class CandidateHost(Host):
             self._copy_out(self._observation.step(message["step"]), message["set"])
             self._sync()
             return {}
+        self._clocks.jump(message.get("ahead_s", 0.0))
         if message["op"] == "call" and not message["timed"] and not message["bare"]:
             return self._observe(message)
         # A bare call runs as timed ones do, through the same frames; the rest is noted beside it.

@@ -97,6 +97,7 @@ class CandidateTimer:
             Failed: a call failed or was wrong.
         """
         self._evaluation.board.write_state(self._inputs.draw)
+        self._evaluation.board.hide_inputs()  # those of the calls before
         torch.cuda.synchronize()
         leave_room()
         self._evaluation.prepare()

@@ -41,10 +41,12 @@ class Recorded:
         """
         draw, board = view.book.draw_of(view.book.cases[0]), evaluation.board
         board.write_state(draw)
-        board.write_inputs(0, draw)
+        board.hide_inputs()
         torch.cuda.synchronize()
         leave_room()
         evaluation.prepare()
+        board.write_inputs(0, draw)
+        torch.cuda.synchronize()
         kernels = evaluation.timed_call(0).kernels
         forward = record_forward(evaluation, kernels)
         try:

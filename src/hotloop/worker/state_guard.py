@@ -7,6 +7,7 @@ was imported: a patch is told by the very call that made it.
 
 from __future__ import annotations
 
+import _thread
 import importlib
 import os
 import sys
@@ -20,6 +21,7 @@ import torch
 from hotloop.worker.frame_reads import FrameReads
 from hotloop.worker.watch_state import WatchState
 
+_count_threads = _thread._count  # bound before a candidate is there
 GRACE_S = 0.2
 GRACE_STEPS = 10
 
@@ -31,8 +33,8 @@ WATCHING = (
 )  # fmt: skip
 """Modules that a call's watch reads by: all their names stay what they are."""
 OTHERS = (
-    "candidate", "channel", "clock", "copy_out", "frame_reads", "host", "poison", "starts",
-    "state_guard", "watch_state",
+    "candidate", "channel", "clock", "clocks", "copy_out", "frame_reads", "host", "poison",
+    "starts", "state_guard", "watch_state",
 )  # fmt: skip
 
 
@@ -87,7 +89,7 @@ class StateGuard:
         self._code = {id(v): _code(v) for _, _, v in self._before}
         self._hooks = _launch_hooks()
         self.tasks_before = _tasks()
-        self.frames_before = len(sys._current_frames())
+        self.threads_before = _python_threads()
 
     def describe(self) -> dict[str, Any]:
         """Return which threads are there that were not before, as JSON values."""
@@ -110,7 +112,13 @@ class StateGuard:
         return list(dict.fromkeys(found + [n for n, calls in self._hooks if calls]))[:8]
 
     def _new_threads(self) -> int:
-        return len(sys._current_frames()) - self.frames_before
+        counts = zip(_python_threads(), self.threads_before, strict=True)
+        return max(now - before for now, before in counts)
+
+
+def _python_threads() -> tuple[int, int]:
+    # A thread that runs a C function from its start has no frame; one that C made is not counted.
+    return len(sys._current_frames()), _count_threads()
 
 
 def _least(count: Callable[[], int]) -> int:

@@ -10,6 +10,8 @@ from typing import Any
 
 from hotloop.worker import claims
 
+AHEAD_BITS = 25
+"""Up to a year."""
 MAX_DRAWN = 4
 """Sets that calls are spread over, as timed ones are."""
 
@@ -29,7 +31,8 @@ class Untimed:
 
     def request(self, index: int) -> dict[str, Any]:
         """Return the request for a forward on set `index`."""
-        return {"op": "call", "set": index, "timed": False, **dataclasses.asdict(self)}
+        told = dataclasses.asdict(self)
+        return {"op": "call", "set": index, "timed": False, "ahead_s": draw_ahead(), **told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,11 @@ class WatchedCall:
         work, started = claims.number(answer, "work"), claims.number(answer, "started")
         launches = int(claims.number(answer, "launches"))
         return cls(outputs, seen, int(work), int(started), launches)
+
+
+def draw_ahead() -> float:
+    """Return how many seconds pass, to the candidate's clocks, before a call: often none."""
+    return secrets.choice((0.0, 2.0 ** (secrets.randbelow(AHEAD_BITS) + 1)))
 
 
 def draw_set(n_sets: int, last: int | None = None) -> int:
