@@ -122,6 +122,25 @@ def test_a_workspace_that_holds_the_same_as_a_call_ago_is_a_kernels():
     assert answers == []
 
 
+@pytest.mark.parametrize("is_filled", [False, True])
+def test_a_view_of_fresh_memory_that_held_the_result_is_a_kernels_and_what_torch_wrote_is_not(
+    is_filled,
+):
+    memory = bytearray((X * 2).numpy().tobytes())  # of a call ago, in the same place
+
+    def forward(calls, x):
+        y = torch.frombuffer(memory, dtype=torch.float32).detach()
+        if is_filled:
+            y.copy_((x * 2).flatten())
+        launch(calls, [x, y], lambda: torch.mul(x.flatten(), 2, out=y))
+        return y
+
+    calls = LibraryCalls([X], SHARED)
+    with calls:
+        output = forward(calls, X)
+    assert calls.is_from_kernels(output) != is_filled
+
+
 def test_moves_are_no_arithmetic():
     _, operations = watched(lambda calls, x: x.t().contiguous().t().clone().double().float())
     assert operations == set()

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import weakref
 
 import pytest
 import torch
@@ -149,6 +150,21 @@ def test_kept_outputs_are_the_ones_before_and_only_once():
     observation.call(order, [], range(0))
     assert [t.tolist() for t in observation.step("recopy")] == [[1, 1, 1]]
     assert observation.step("recopy") == []
+
+
+def test_memory_is_poisoned_once_the_outputs_before_are_let_go_of():
+    starts, alive = Starts(), []
+    observation = Observation(
+        Launches(), lambda _: [torch.ones(3)], DispatchWitness(), starts=starts
+    )
+    starts.remove()
+    order = Untimed().request(0)
+    (before,), _ = observation.call(order, [], range(0))
+    held = weakref.ref(before)
+    del before
+    assert held() is not None  # by the watch, until the next call
+    observation.call(order, [], range(0), lambda: alive.append(held()))
+    assert alive == [None]
 
 
 class Ends:

@@ -122,18 +122,22 @@ class CandidateHost(Host):
         return answer
 
     def _observe(self, message: dict[str, Any]) -> dict[str, Any]:
-        if self._cuda:
-            self._sync()
-            poison.fill_free_blocks(poison.PATTERNS[message["fresh"]])
-            self._sync()
         poison.FreshMemory.numbers = message["fresh"] == "numbers"
         start, size = self.arena.bytes.data_ptr(), self.arena.bytes.numel()
         wanted, shared = self._sets[message["set"]][1], range(start, start + size)
         self._witness.awake = True
-        outputs, seen = self._observation.call(message, wanted, shared)
+        outputs, seen = self._observation.call(
+            message, wanted, shared, lambda: self._poison_with(message["fresh"])
+        )
         self._copy_out(outputs, message["set"])
         self._sync()
         return {"outputs": [describe_output(t) for t in outputs], **seen}
+
+    def _poison_with(self, fresh: str) -> None:
+        if self._cuda:
+            self._sync()
+            poison.fill_free_blocks(poison.PATTERNS[fresh])
+            self._sync()
 
     def record(self, message: dict[str, Any]) -> dict[str, Any]:
         """Record the kernel launches of one forward on set 0."""

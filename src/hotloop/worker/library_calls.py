@@ -144,7 +144,7 @@ class LibraryCalls(TorchDispatchMode):
             if "empty" in name:
                 self._filled.discard(address_of(tensor))
                 poison.fill_otherwise(tensor)
-            else:
+            elif done.writes or address_of(tensor) in new:  # a view fills nothing
                 self._filled.add(address_of(tensor))
         is_work = name not in NO_ARITHMETIC
         if done.joins_parts and not depends:

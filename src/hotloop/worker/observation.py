@@ -65,7 +65,11 @@ class Observation:
         return before if name == "recopy" else []
 
     def call(
-        self, order: Mapping[str, Any], wanted: Sequence[torch.Tensor], shared: range
+        self,
+        order: Mapping[str, Any],
+        wanted: Sequence[torch.Tensor],
+        shared: range,
+        poison: Callable[[], None] = lambda: None,
     ) -> tuple[list[torch.Tensor], dict[str, Any]]:
         """Run a forward; return its outputs and what was seen.
 
@@ -74,6 +78,7 @@ class Observation:
                 `looks`, whether values are compared to tell where outputs come from.
             wanted: tensors of the shapes and dtypes of its outputs.
             shared: addresses of the judge's memory.
+            poison: fills free memory, that of the outputs before among it.
         """
         calls = LibraryCalls(wanted, shared, self._known)
         calls.looks, calls.look = order["looks"], self._guard.look
@@ -85,6 +90,7 @@ class Observation:
             for watch in (reads, watched, calls):
                 stack.enter_context(watch)
             ended = self._end_last()
+            poison()
             self._last = outputs = self._forward(order["set"])
         # Arithmetic beside the work (a check, a print) is nobody's substitute for a kernel.
         always = LIBRARY_PRODUCTS | WHOLE_LAYERS
