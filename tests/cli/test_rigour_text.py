@@ -14,6 +14,7 @@ FULL = replace(CASE, output="output0", rigour=Rigour.FULL)
 ROUGH = replace(FULL, profile="far", rigour=Rigour.ROUGH, rmse=3.0, eager_rmse=1.0)
 GROSS = replace(FULL, profile="far", output="output1", rigour=Rigour.GROSS, rmse=9e9)
 OLD = replace(FULL, rigour=None)
+CUT = replace(FULL, rigour=Rigour.CUT)
 
 
 def text_of(*cases):
@@ -27,6 +28,12 @@ def test_calls_that_were_held_to_fewer_rules_are_told_apart():
     assert "2 more held to wider bounds (far values, output0)" in (text)
     assert "1 more looked at for NaN, Inf and gross errors only (far values, output1)" in text
     assert "worst: nominal, needles values" in text  # not the error that nobody asked about
+
+
+def test_operands_that_were_cut_are_not_called_exact():
+    text = text_of(FULL, CUT)
+    assert "1 of 1 calls as exact as PyTorch\n" in text
+    assert "1 more right but for operands cut to TF32 where PyTorch rounds them" in text
 
 
 @pytest.mark.parametrize("cases", [(FULL, FULL), (OLD, OLD), (OLD, FULL)])
@@ -58,11 +65,14 @@ def test_nothing_is_exact_where_nothing_was_asked_to_be():
 
 
 def test_each_call_of_the_dashboard_names_its_rules():
-    cases = (FULL, ROUGH, GROSS, OLD)
+    cases = (FULL, ROUGH, GROSS, OLD, CUT)
     told = replace(verdict(), correctness=Correctness(cases=cases, deterministic=None))
     table = cases_table(told)
     assert table is not None
     column = list(table.head).index("held to")
     words = [row[column] for row in table.rows]
-    assert words == ["all rules", "wider bounds", "NaN, Inf, gross errors", "not recorded"]
+    assert words == [
+        "all rules", "wider bounds", "NaN, Inf, gross errors", "not recorded",
+        "all rules, TF32 cut",
+    ]  # fmt: skip
     assert {len(row) for row in table.rows} == {len(table.head)}

@@ -6,6 +6,7 @@ import time
 
 import pytest
 import torch
+from problem_files import forward
 
 from hotloop.worker import copy_out, observation, poison
 from hotloop.worker.beside_kernels import refused
@@ -16,13 +17,15 @@ from hotloop.worker.compare import make_bound
 from hotloop.worker.known_case import Known
 from hotloop.worker.launches import Launches
 from hotloop.worker.one_element import with_one_changed
-from hotloop.worker.reference import Draw
+from hotloop.worker.reference import Draw, build_reference
 from hotloop.worker.state_guard import StateGuard
 
 SEEN = {
     "launches": 1, "operations": [], "answers": [], "from_kernels": 1, "python_threads": 1,
     "tasks": 0, "hidden": [], "started": 0,
 }  # fmt: skip
+REFERENCE = build_reference(forward("x + 1", "torch.rand(4)"))
+"""Of no importance: a problem that allows nothing in particular."""
 
 
 def test_launches_are_counted_and_left_out_only_under_watch():
@@ -183,7 +186,8 @@ def known(golden, *inputs):
     draw = Draw(inputs, {}, 0, "normal")
     eager = golden.float()
     bound = make_bound(golden, [eager], eager.dtype, exact=False)
-    return Known(None, Case("nominal", "normal", 0, (bound,)), draw, (golden,)), [eager]
+    case = Case("nominal", "normal", 0, (bound,))
+    return Known(REFERENCE, case, draw, (golden,)), [eager]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Where a policy allows TF32, the gate takes operands rounded to nearest, and none that are cut.
+"""Where a policy allows TF32, the gate's limits are those of operands rounded to nearest.
 
-Tensor cores cut off what TF32 has no room for: a kernel has to round first.
+Tensor cores cut off what TF32 has no room for, which is beyond them: `test_tf32_cut.py`.
 """
 
 from functools import cache

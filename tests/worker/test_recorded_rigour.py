@@ -123,7 +123,7 @@ def test_values_on_which_nothing_shows_are_not_timed(book):
     assert telling_bounds(both) == both.bounds
 
 
-@pytest.mark.parametrize("rigour", list(Rigour))
+@pytest.mark.parametrize("rigour", [Rigour.FULL, Rigour.ROUGH, Rigour.GROSS])
 def test_a_timed_output_is_held_to_the_rules_of_its_values(rigour):
     golden = torch.rand(4 * TILE, dtype=torch.float64, generator=torch.manual_seed(3)) + 1
     eager = (golden + 1e-4 * torch.randn(golden.shape, generator=torch.manual_seed(4))).float()

@@ -60,6 +60,9 @@ class Rigour(StrEnum):
     GROSS = "gross"
     """NaN and Inf in the right places, and few elements that are off by half the output's own
     spread."""
+    CUT = "cut"
+    """The values' own, without what cutting operands to TF32 did where eager rounds them. Only an
+    output that passed so has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ _HELD_TO = {
     Rigour.FULL: "all rules",
     Rigour.ROUGH: "wider bounds",
     Rigour.GROSS: "NaN, Inf, gross errors",
+    Rigour.CUT: "all rules, TF32 cut",
     None: "not recorded",
 }
 

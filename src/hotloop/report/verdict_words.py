@@ -9,8 +9,9 @@ from hotloop.core.verdict import CaseResult, Correctness, KernelResources, Rigou
 LOOSER: Mapping[Rigour | None, str] = {
     Rigour.ROUGH: "held to wider bounds",
     Rigour.GROSS: "looked at for NaN, Inf and gross errors only",
+    Rigour.CUT: "right but for operands cut to TF32 where PyTorch rounds them",
 }
-"""What was done with a call that was not held to all rules of the gate."""
+"""What is said of a call that was not held to all rules of the gate as it is."""
 
 
 def exactness(correctness: Correctness) -> str:

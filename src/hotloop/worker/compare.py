@@ -78,6 +78,8 @@ class GateResult:
     rule: str | None
     stats: ErrorStats
     bad_tiles: int
+    is_cut: bool = False
+    """It passed without what cutting operands to TF32 did (`tf32_cut.py`); `stats` are with it."""
 
 
 def gate(candidate: torch.Tensor, golden: torch.Tensor, bound: Bound) -> GateResult:

@@ -28,7 +28,6 @@ from hotloop.worker.compare import (
     GateResult,
     Rigour,
     count_beyond,
-    gate,
     tail_limit,
     unravel,
     within_declared,
@@ -41,7 +40,6 @@ from hotloop.worker.memory import leave_room
 from hotloop.worker.mismatch import describe_mismatch
 from hotloop.worker.other_values import other_values, with_goldens
 from hotloop.worker.repeats import Repeats
-from hotloop.worker.ties import only_ties
 from hotloop.worker.untimed import Untimed, WatchedCall, draw_bare, draw_fresh, draw_set
 
 REPEATS = 2
@@ -201,11 +199,7 @@ class CorrectnessStage:
             zip(self._evaluation.board.outputs(self._set), checked.goldens, strict=True)
         ):
             bound = case.bounds[i]
-            result = gate(output, golden, bound)
-            if result.rule == "exact" and only_ties(
-                checked.reference, checked.draw, i, output, golden
-            ):
-                result = dataclasses.replace(result, passed=True, rule=None)
+            result = checked.judge(i, output)
             record = case_result(case, i, bound, result)
             if result.passed:
                 self.results.append(record)
@@ -223,6 +217,7 @@ def case_result(
 ) -> CaseResult:
     """Return the record of one gated output."""
     finite = result.stats.nonfinite == 0
+    rigour = Rigour.CUT if result.is_cut else bound.rigour
     return CaseResult(
         workload=case.workload,
         profile=case.profile,
@@ -236,7 +231,7 @@ def case_result(
         golden_rms=bound.golden_rms,
         mismatches=mismatches,
         worst_index=unravel(result.stats.worst, bound.shape),
-        rigour=Rigour.FULL if bound.exact else bound.rigour,
+        rigour=Rigour.FULL if bound.exact else rigour,
     )
 
 

@@ -15,7 +15,8 @@ At least three wherever an operation has more than one order. Where each operati
 correctly (maxima, comparisons, data movement, one addition), all of them give eager's values, and
 eager stands for them.
 
-Not here: the comparison with the golden (`compare.py`), and attention (`attention_math.py`).
+Not here: the comparison with the golden (`compare.py`), attention (`attention_math.py`), and TF32
+that is cut instead of rounded, which would widen the envelope too far (`tf32_cut.py`).
 """
 
 from __future__ import annotations

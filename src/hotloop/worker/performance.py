@@ -26,11 +26,9 @@ import torch
 from hotloop.core.statistics import interquartile_range, median
 from hotloop.core.verdict import Evidence, Stage, Status
 from hotloop.worker.batch_clock import BatchClock
-from hotloop.worker.compare import timed_gate
 from hotloop.worker.evaluation import CALL_S, Evaluation, Failed
 from hotloop.worker.least_time import least_time, refuse_impossible
 from hotloop.worker.memory import leave_room
-from hotloop.worker.ties import only_ties
 from hotloop.worker.timed import TimedInputs
 from hotloop.worker.timed_conduct import check_timed_conduct
 from hotloop.worker.timing_rules import is_launch_bound
@@ -221,9 +219,7 @@ class CandidateTimer:
         trusted = self._inputs.trusted()
         outputs = self._evaluation.board.outputs(index)
         for i, (output, expected) in enumerate(zip(outputs, trusted, strict=True)):
-            if timed_gate(output, expected, self._inputs.bounds[i]):
-                continue
-            if not only_ties(self._inputs.reference, self._inputs.draw, i, output, expected):
+            if not self._inputs.is_right(i, output, expected):
                 raise _wrong_when_timed(i)
         self.calls_checked += 1
 

@@ -29,8 +29,8 @@ from hotloop.worker.arguments import encode_args
 from hotloop.worker.attention_reference import AttentionReference
 from hotloop.worker.board import Board, place_set
 from hotloop.worker.cases import Case, CaseBook
-from hotloop.worker.compare import gate
 from hotloop.worker.evaluation import Evaluation, Failed
+from hotloop.worker.known_case import Known
 from hotloop.worker.load import load_problem
 from hotloop.worker.model_reference import ModelReference
 from hotloop.worker.overrides import settable_sizes
@@ -194,8 +194,7 @@ def _passes(
     if board.state:
         evaluation.ask({"op": "prepare"}, TRIAL_S, Stage.CORRECTNESS)
     evaluation.call(0, TRIAL_S)
-    pairs = zip(board.outputs(0), goldens, case.bounds, strict=True)
-    return all(gate(output, golden, bound).passed for output, golden, bound in pairs)
+    return Known(smaller, case, draw, goldens).is_right(board.outputs(0))
 
 
 def _board(evaluation: Evaluation, draw: Draw, case: Case) -> Board | None:

@@ -19,12 +19,14 @@ import torch
 from hotloop.core.audit import Audit
 from hotloop.worker.cases import Case
 from hotloop.worker.clock import make_clock
-from hotloop.worker.compare import Bound, Rigour
+from hotloop.worker.compare import Bound, Rigour, timed_gate
 from hotloop.worker.compulsory import compulsory
 from hotloop.worker.copy_out import copy_out
 from hotloop.worker.module_host import flatten_outputs
 from hotloop.worker.physics_floor import Demand
 from hotloop.worker.reference import Draw, Reference
+from hotloop.worker.tf32_cut import passes_cut
+from hotloop.worker.ties import only_ties
 
 
 @dataclass(slots=True)
@@ -75,6 +77,24 @@ class TimedInputs:
     def trusted(self) -> list[torch.Tensor]:
         """Return the trusted outputs for the values now in place."""
         return flatten_outputs(self.oracle())
+
+    def is_right(self, i: int, output: torch.Tensor, expected: torch.Tensor) -> bool:
+        """Whether output `i` of a timed call passes beside the trusted one of the same values.
+
+        An index may name an equal element, TF32 be cut instead of rounded.
+        """
+        bound = self.bounds[i]
+        if timed_gate(output, expected, bound):
+            return True
+        if only_ties(self.reference, self.draw, i, output, expected):
+            return True
+        return not bound.exact and passes_cut(
+            self.reference,
+            self.draw,
+            i,
+            (output, expected),
+            lambda c: timed_gate(c, expected, bound),
+        )
 
 
 def telling_bounds(case: Case) -> tuple[Bound, ...]:
