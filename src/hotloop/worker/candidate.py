@@ -53,6 +53,7 @@ class CandidateHost(Host):
     _hosted: HostedModel
     _recorder: Any = None
     _observation: Observation
+    _state: tuple[torch.Tensor, ...]
 
     def __init__(self, arena_fd: int | None) -> None:
         super().__init__(arena_fd)
@@ -86,6 +87,7 @@ class CandidateHost(Host):
         module = import_file(folder / message["entry"], message["pins"])
         self._hosted = host_model(module, decode_args(message["init_args"]), message["device"])
         state = {k: self.arena.view(Slot.from_json(s)) for k, s in message["state"].items()}
+        self._state = tuple(state.values())
         self._hosted.bind(state, buffers_alike=message["buffers_alike"])
         if self._cuda:
             poison.reserve(message["reserve_bytes"])
@@ -125,6 +127,8 @@ class CandidateHost(Host):
         poison.FreshMemory.numbers = message["fresh"] == "numbers"
         start, size = self.arena.bytes.data_ptr(), self.arena.bytes.numel()
         wanted, shared = self._sets[message["set"]][1], range(start, start + size)
+        given = (*self._sets[message["set"]][0], *self._state)
+        self._observation.slots = [t.data_ptr() for t in given if isinstance(t, torch.Tensor)]
         self._witness.awake = True
         outputs, seen = self._observation.call(
             message, wanted, shared, lambda: self._poison_with(message["fresh"])

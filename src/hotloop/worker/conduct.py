@@ -101,9 +101,11 @@ class _Conduct:
         except Failed as failed:
             if not self._lacks_room(failed, known):
                 raise
-            self._check_without_looking(known)
+        else:
+            self._checks.append("conduct")
             return
-        self._checks.append("conduct")
+        # Not inside `except`: the error's frames would keep the inputs that took the room.
+        self._check_without_looking(known)
 
     def _lacks_room(self, failed: Failed, known: Known) -> bool:
         size = size_bytes((*known.draw.inputs, *known.goldens))
@@ -129,9 +131,9 @@ class _Conduct:
         self._step("keep")
         changed = changed_case(self._book, known, self._checks)
         seen = self._call_changed(changed)
-        try:
-            self._rules.check(changed, seen)
-        except Failed:  # other values may want something that is packed first: others once more
+        if not self._keeps_rules(changed, seen):
+            # Other values may want something that is packed first: others once more.
+            del changed
             changed = changed_case(self._book, known, [], anew=True)
             seen = self._call_changed(changed)
             self._rules.check(changed, seen)
@@ -151,13 +153,22 @@ class _Conduct:
         looked_at = [case.profile for case in self._book.cases[1:]]
         return known.case.profile in looked_at and self._rules.looks(known)
 
+    def _keeps_rules(self, known: Known, seen: Observed) -> bool:
+        try:
+            self._rules.check(known, seen)
+        except Failed:
+            return False
+        return True
+
     def _check_new_values(self, known: Known) -> None:
         try:
             self._check_on(other_values(known))
         except Failed as failed:  # the first call after `prepare()` may pack
             if failed.status is not Status.REWARD_HACK:
                 raise
-            self._check_on(other_values(known))
+        else:
+            return
+        self._check_on(other_values(known))
 
     def _check_on(self, other: Known) -> None:
         how = Untimed(fresh=draw_fresh(), looks=True)

@@ -102,3 +102,11 @@ def _samples(tensor: torch.Tensor) -> list[float]:
     values = tensor[tuple(reversed(places))] if places else tensor.reshape(1)
     found: list[float] = values.double().tolist()
     return found
+
+
+def bytes_of(tensor: torch.Tensor) -> int:
+    """Return the bytes that a look reads: those that are expanded lie there once."""
+    nbytes = tensor.numel() * tensor.element_size()
+    return (
+        min(nbytes, tensor.untyped_storage().nbytes()) if tensor.layout is torch.strided else nbytes
+    )

@@ -32,7 +32,7 @@ from hotloop.worker.call_sites import is_kernels
 from hotloop.worker.census import GATHERING, NO_ARITHMETIC, REARRANGING
 from hotloop.worker.dispatch_witness import ours
 from hotloop.worker.dispatched import Dispatched, dispatched
-from hotloop.worker.fingerprint import Fingerprint
+from hotloop.worker.fingerprint import Fingerprint, bytes_of
 from hotloop.worker.host_reads import FOREIGN
 from hotloop.worker.movements import Movements
 from hotloop.worker.operation import OF_PARTS, Operation, address_of
@@ -71,6 +71,8 @@ class LibraryCalls(TorchDispatchMode):
         """Operation -> elements that its calls touched, in each the largest tensor."""
         self._wanted = [(t.numel(), t.dtype) for t in outputs]
         self._shared = shared
+        self.slots: Sequence[int] = ()
+        """Where the judge's tensors begin in its memory."""
         self._own = OwnOperators(known, outputs[0].device.type if outputs else "cpu")
         # Storages, by address: a kernel computed them, wrote them at all, torch gave them values.
         self._computed: set[int] = set()
@@ -147,7 +149,7 @@ class LibraryCalls(TorchDispatchMode):
             elif done.writes or address_of(tensor) in new:  # a view fills nothing
                 self._filled.add(address_of(tensor))
         is_work = name not in NO_ARITHMETIC
-        if done.joins_parts and not depends:
+        if not depends and done.joins_parts(self._shared, self.slots):
             name += OF_PARTS
         noted = name if is_work else None
         self._history.note(noted, done.size, sources, at, partly=done.is_partial)
@@ -182,7 +184,8 @@ class LibraryCalls(TorchDispatchMode):
 
         Neither raises: what cannot be looked at was written, and is nobody's work.
         """
-        self.look()
+        if self.looks:  # a kernel that times itself is not held up
+            self.look()
         self.is_in_kernel = True
         try:
             look: Callable[[], None] = self._look(tensors)
@@ -203,7 +206,7 @@ class LibraryCalls(TorchDispatchMode):
         """Look at a kernel's arguments; the result looks again and tells what it wrote."""
         self._launches += 1
         self._history.take(address_of(t) for t in tensors)
-        self._bytes += sum(_bytes_of(t) for t in tensors)
+        self._bytes += sum(bytes_of(t) for t in tensors)
         if not self.looks or self._launches > MAX_LAUNCHES or self._bytes > MAX_BYTES:
             return lambda: self._believe(tensors)
         self._movements.give(tensors)
@@ -283,14 +286,6 @@ class LibraryCalls(TorchDispatchMode):
                 if tensor.numel() == numel and not tensor.is_complex():
                     kept = self._results.setdefault(name, deque(maxlen=KEPT))
                     kept.append((i, Fingerprint.of(tensor.to(dtype))))
-
-
-def _bytes_of(tensor: torch.Tensor) -> int:
-    """Return the bytes that a look reads: those that are expanded lie there once."""
-    nbytes = tensor.numel() * tensor.element_size()
-    return (
-        min(nbytes, tensor.untyped_storage().nbytes()) if tensor.layout is torch.strided else nbytes
-    )
 
 
 def _addresses_in(tensor: torch.Tensor) -> list[int]:

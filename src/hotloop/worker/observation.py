@@ -55,6 +55,8 @@ class Observation:
         """Entry points that are not what they were; bound before the candidate is loaded."""
         self._starts = starts
         starts.install()
+        self.slots: Sequence[int] = ()
+        """Where the judge's tensors begin in its memory."""
         self._last: list[torch.Tensor] = []
         self._kept: list[torch.Tensor] = []
 
@@ -82,6 +84,7 @@ class Observation:
         """
         calls = LibraryCalls(wanted, shared, self._known)
         calls.looks, calls.look = order["looks"], self._guard.look
+        calls.slots = self.slots
         reads = HostReads(lambda: calls.is_in_kernel or calls.is_noting)
         begun = self._starts.count
         watcher = _uncounted(reads.apart_from(calls.before_launch))

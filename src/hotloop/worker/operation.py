@@ -39,6 +39,23 @@ def address_of(tensor: torch.Tensor) -> int:
         return id(tensor)
 
 
+def owner_of(tensor: torch.Tensor, shared: range, slots: Sequence[int]) -> int:
+    """Return the address of what a tensor is a part of.
+
+    That is its storage. All of the judge's tensors lie in one on a GPU, so that each of them counts
+    for itself there.
+
+    Args:
+        tensor: any.
+        shared: addresses of the judge's memory.
+        slots: where in it the judge's tensors begin.
+    """
+    address = address_of(tensor)
+    if address not in shared:
+        return address
+    return max((start for start in slots if start <= tensor.data_ptr()), default=address)
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """An operation that ran."""
@@ -58,13 +75,12 @@ class Operation:
     size: int
     """Real numbers that it touched, in the largest tensor or list of tensors."""
 
-    @property
-    def joins_parts(self) -> bool:
-        """Whether it is one of elements, and reads several places of one tensor."""
+    def joins_parts(self, shared: range, slots: Sequence[int]) -> bool:
+        """Whether it is one of elements, and reads several places of one tensor (`owner_of`)."""
         if self.name not in ELEMENTWISE:
             return False
         large = [t for t in self.read if t.layout is torch.strided and t.numel() > 1]
-        places = {(address_of(t), t.shape, t.storage_offset()) for t in large}
+        places = {(owner_of(t, shared, slots), t.shape, t.storage_offset()) for t in large}
         return len(places) > len({(address, shape) for address, shape, _ in places})
 
     @classmethod

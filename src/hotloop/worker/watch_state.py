@@ -7,10 +7,15 @@ put in their place may claim to be equal to anything.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 import torch
+
+# Bound before a candidate could replace them.
+_all, _map, _is = all, map, operator.is_
 
 METHODS = vars(torch.Tensor).keys() | vars(torch._C.TensorBase).keys()
 """Of tensors; one that is set on `torch.Tensor` stands before torch's own."""
@@ -33,9 +38,8 @@ class WatchState:
             for value in vars(module).values()
             if isinstance(value, type) and value.__module__ in names
         ]
-        self._owners: list[tuple[Any, dict[str, Any], tuple[int, ...]]] = [
-            (owner, dict(vars(owner)), _identities(vars(owner)))
-            for owner in (*modules, *dict.fromkeys(classes))
+        self._owners: list[tuple[Any, dict[str, Any]]] = [
+            (owner, dict(vars(owner))) for owner in (*modules, *dict.fromkeys(classes))
         ]
         self._methods = tensor_methods()
         self.changed: dict[str, None] = {}
@@ -43,11 +47,11 @@ class WatchState:
 
     def look(self) -> None:
         """Note what is not what it was."""
-        for owner, before, identities in self._owners:
-            if _identities(vars(owner))[: len(identities)] != identities:
+        for owner, before in self._owners:
+            if not _begins_with(vars(owner), before):
                 self._note(owner.__name__, before, vars(owner))
         now = tensor_methods()
-        if _identities(now) != _identities(self._methods):
+        if len(now) != len(self._methods) or not _begins_with(now, self._methods):
             self._note("Tensor", self._methods, now)
 
     def _note(self, owner: str, before: Any, now: Any) -> None:
@@ -58,5 +62,6 @@ class WatchState:
                 self.changed[f"{owner}.{name}"] = None
 
 
-def _identities(table: Any) -> tuple[int, ...]:
-    return tuple(map(id, table.values()))
+def _begins_with(now: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    # Not by `id`: Python tells its audit hooks of each, a millisecond a look.
+    return len(now) >= len(before) and _all(_map(_is, now.values(), before.values()))
