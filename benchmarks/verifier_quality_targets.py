@@ -14,6 +14,7 @@ Summary = Mapping[str, Any]
 AT_LEAST, AT_MOST, UNDER = "at least", "at most", "under"
 COUNT, SHARE, SECONDS = "count", "share", "s"
 MIN_ATTACKS, MIN_RUNS, MIN_KERNELS = 60, 300, 60
+MIN_MUTANTS, MIN_MUTATED, MIN_RULES, MIN_FINAL_MUTANTS = 1000, 40, 40, 300
 MIN_FAST, MIN_FINAL, MIN_CLASS = 0.95, 0.99, 0.90
 FULL_S, SHORT_S, P50_S, P90_S = 60.0, 20.0, 1.5, 6.0
 
@@ -87,6 +88,10 @@ _ATTACKS = (
     ),
 )  # fmt: skip
 _MUTATION = (
+    Target("mutants", "mutants tried", AT_LEAST, MIN_MUTANTS, COUNT, _at("mutants")),
+    Target("mutated_kernels", "kernels that were mutated", AT_LEAST, MIN_MUTATED, COUNT,
+           _at("kernels")),
+    Target("mutation_rules", "rules of mutation", AT_LEAST, MIN_RULES, COUNT, _at("rules")),
     Target(
         "mutation_fast", "mutation score, fast tier", AT_LEAST, MIN_FAST, SHARE,
         _at("total", "score_frac"),
@@ -96,9 +101,13 @@ _MUTATION = (
         worst_class,
     ),
 )  # fmt: skip
-_MUTATION_FINAL = Target(
-    "mutation_final", "mutation score, final tier", AT_LEAST, MIN_FINAL, SHARE,
-    _at("final", "total", "score_frac"),
+_MUTATION_FINAL = (
+    Target("final_mutants", "mutants at the final tier", AT_LEAST, MIN_FINAL_MUTANTS, COUNT,
+           _at("final", "total", "counted")),
+    Target(
+        "mutation_final", "mutation score, final tier", AT_LEAST, MIN_FINAL, SHARE,
+        _at("final", "total", "score_frac"),
+    ),
 )  # fmt: skip
 TARGETS: Mapping[str, tuple[Target, ...]] = {
     "attacks_cpu": _ATTACKS,
@@ -111,7 +120,7 @@ TARGETS: Mapping[str, tuple[Target, ...]] = {
         ),
     ),
     "mutation_cpu": _MUTATION,
-    "mutation_gpu": (*_MUTATION, _MUTATION_FINAL),
+    "mutation_gpu": (*_MUTATION, *_MUTATION_FINAL),
     "audit": (),
     "timing": (),
     "final_cost": (
