@@ -80,8 +80,9 @@ class Subclass(torch.Tensor):
     pass
 
 
-def with_a_method(tensor):
-    tensor.data_ptr = lambda: 0
+def carrying(name, value):
+    tensor = X.clone()
+    setattr(tensor, name, value)
     return tensor
 
 
@@ -95,11 +96,35 @@ def seen(argument):
 
 @pytest.mark.parametrize(
     "argument",
-    [Wrapped(X), Late(), X.as_subclass(Subclass), with_a_method(X.clone()), (1, Wrapped(X))],
+    [Wrapped(X), Late(), X.as_subclass(Subclass), (1, Wrapped(X))],
 )
 def test_an_argument_with_methods_of_its_own_is_refused(argument):
     with pytest.raises(TypeError, match="methods of its own"):
         seen(argument)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("data_ptr", lambda: 0),
+        ("untyped_storage", lambda: X.exp().untyped_storage()),
+        ("stride", 4),
+        ("base", X),
+        ("numel", lambda: 1),  # the watch asks for it
+    ],
+)
+def test_a_tensor_with_an_attribute_in_place_of_what_is_asked_for_is_refused(name, value):
+    with pytest.raises(TypeError, match=f"torch's own `{name}`.* another name"):
+        seen(carrying(name, value))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("half", X.half()), ("scale", 2.0), ("t", X.t()), ("dequantized", lambda: X), ("max", 3)],
+)
+def test_a_tensor_that_carries_values_of_any_other_name_is_seen(name, value):
+    tensor = carrying(name, value)
+    assert seen(tensor) == [tensor.data_ptr()]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ implementation can go below.
 
 The limit of a tile is max(4 E_t, F typical_t) + floor_t, derived in `tile_law.py`. Outputs of a few
 elements have factors widened by 1 + 6 / sqrt(2 n), for their RMSE is luck too; at 16,384 elements
-that is 3 %.
+that is 3 %. An output of few values among zeros has a second bound, `few` (`few_values.py`).
 
 Rounding floor: for float32 and float64 outputs 4 units in the last place (2 ** -23 and 2 ** -52) of
 each element, what chains of transcendental functions are apart in correct libraries; for narrower
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -30,6 +30,7 @@ from hotloop.worker.error_stats import (
     size_stats,
     tile_counts,
 )
+from hotloop.worker.few_values import carriers, is_too_few
 from hotloop.worker.gross import gross_errors, spread
 from hotloop.worker.tile_law import TILE_FACTOR, TileLaw, luck
 
@@ -64,11 +65,17 @@ class Bound:
     law: TileLaw
     tile_limit: torch.Tensor
     """Square root of the sum of squares that a tile may have."""
+    luck: float
+    """By what factor the RMSE of this output may be beyond its mean."""
     rigour: Rigour = Rigour.FULL
     spread: float = 0.0
     """The golden's standard deviation, where the bound is `Rigour.GROSS`; else 0."""
     gross: int = 0
     """Gross errors of the envelope's worst member; counted where the bound is `Rigour.GROSS`."""
+    values: int = 0
+    """Elements that carry rounding: those not exactly 0 in the golden and in every member."""
+    few: Bound | None = None
+    """With the luck of what carries rounding alone, where some elements carry none."""
 
     @property
     def count(self) -> int:
@@ -78,12 +85,17 @@ class Bound:
     @property
     def bulk_factor(self) -> float:
         """M of the bulk rule."""
-        return (2.0 if self.dtype in WIDE else 3.0) * luck(self.count) * self._wider
+        return (2.0 if self.dtype in WIDE else 3.0) * self.luck * self._wider
 
     @property
     def tail_factor(self) -> float:
         """Factor of the tail rule."""
-        return max(TAIL_FACTOR, 2.0 * luck(self.count)) * self._wider
+        return max(TAIL_FACTOR, 2.0 * self.luck) * self._wider
+
+    @property
+    def has_too_few(self) -> bool:
+        """Whether it has so few values that their errors say nothing of precision."""
+        return self.few is not None and is_too_few(self.values, self.count)
 
     @property
     def _wider(self) -> float:
@@ -122,6 +134,7 @@ class BoundBuilder:
         self._rmse = 0.0
         self._max = 0.0
         self._tile = torch.zeros_like(self._size.tile_sum_sq)
+        self._carriers = carriers(golden, golden)
         self._spread = spread(golden) if rigour is Rigour.GROSS else 0.0
         self._gross = 0
 
@@ -131,6 +144,8 @@ class BoundBuilder:
         self._rmse = max(self._rmse, stats.rmse)
         self._max = max(self._max, stats.max_abs)
         self._tile = torch.maximum(self._tile, stats.tile_sum_sq)
+        if int(self._carriers.sum().item()) < self._size.count:
+            self._carriers = torch.maximum(self._carriers, carriers(self._golden, member))
         self._gross = max(self._gross, gross_errors(member, self._golden, self._spread))
 
     def build(self, known: Bound | None = None) -> Bound:
@@ -152,7 +167,7 @@ class BoundBuilder:
             law, own = known.law, torch.maximum(own, _carried(known, golden_tile))
         typical = law.typical(golden_tile) * counts.sqrt()
         limit = torch.maximum(TILE_FACTOR * own.sqrt(), law.factors(counts) * typical)
-        return Bound(
+        bound = Bound(
             dtype=self._dtype,
             shape=tuple(golden.shape),
             exact=self._exact,
@@ -167,10 +182,27 @@ class BoundBuilder:
             golden_tile=golden_tile,
             law=law,
             tile_limit=limit + floor.tile_sum_sq.sqrt(),
+            luck=luck(size.count),
             rigour=self._rigour,
             spread=self._spread,
             gross=max(self._gross, known.gross if known else 0),
+            values=int(self._carriers.sum().item()),
         )
+        bound.few = self._few(bound, typical)
+        return bound
+
+    def _few(self, bound: Bound, typical: torch.Tensor) -> Bound | None:
+        """Return the bound with the luck of what carries rounding, where that is not everything."""
+        values = bound.values
+        if self._exact or bound.rigour is Rigour.GROSS or values >= bound.count:
+            return None
+        too_few = is_too_few(values, bound.count)
+        if too_few:
+            limit = torch.full_like(bound.tile_limit, math.inf)
+        else:
+            wide = bound.law.factors(self._carriers.clamp(min=1)) * typical
+            limit = torch.maximum(bound.tile_limit, wide + bound.floor_tile.sqrt())
+        return replace(bound, luck=luck(1 if too_few else values), tile_limit=limit)
 
 
 def _carried(known: Bound, golden_tile: torch.Tensor) -> torch.Tensor:

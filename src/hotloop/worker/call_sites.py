@@ -48,11 +48,12 @@ _LAUNCHING = f"{_WORKER}interpreter.py"
 
 def is_librarys(code: CodeType) -> bool:
     """Whether code is Python's own, an installed package's or the judge's."""
-    return _is_librarys_file(code.co_filename)  # codes of two files may be equal
+    return is_librarys_file(code.co_filename)  # codes of two files may be equal
 
 
 @cache
-def _is_librarys_file(name: str) -> bool:
+def is_librarys_file(name: str) -> bool:
+    """Whether code of a file of that name is."""
     if name.startswith(tuple(_candidates)):
         return False
     return name.startswith((*_LIBRARIES, _TORCH, _TRITON, _HOTLOOP, "<frozen "))
@@ -61,7 +62,7 @@ def _is_librarys_file(name: str) -> bool:
 def take_folder(folder: Path) -> None:
     """Say where the candidate's files are, which may be below a folder of libraries."""
     _candidates.append(f"{folder}/")
-    _is_librarys_file.cache_clear()
+    is_librarys_file.cache_clear()
 
 
 def is_kernels(frame: FrameType | None, *, is_work: bool) -> bool:

@@ -19,6 +19,7 @@ import torch
 
 from hotloop.errors import ProblemError
 from hotloop.worker.compare import Bound, Rigour, make_bound, reseeded
+from hotloop.worker.few_values import with_more_draws
 from hotloop.worker.memory import DoesNotFit, describe_memory, ran_out, release_memory
 from hotloop.worker.module_runner import tensors_of
 from hotloop.worker.nonfinite import void_reason
@@ -104,6 +105,7 @@ class CaseBook:
             self._drop(draw.profile, reason)
             return 0
         took_s = time.monotonic() - start
+        bounds = self._with_more_draws(bounds, draw, took_s)
         case = Case(self.workload, draw.profile, draw.seed, bounds, envelope_s=took_s)
         size = kept_bytes(draw, goldens)
         if size <= cache_bytes:
@@ -133,6 +135,7 @@ class CaseBook:
         if reason is not None:
             self.notes.append(f"a draw of profile {known.profile!r} left out: {reason}")
             return
+        bounds = self._with_more_draws(bounds, draw, known.envelope_s)
         self.cases.append(Case(self.workload, known.profile, seed, bounds, (draw, goldens)))
 
     def materialise(self, case: Case) -> tuple[Draw, tuple[torch.Tensor, ...]]:
@@ -219,6 +222,19 @@ class CaseBook:
             )
             for i, golden in enumerate(goldens)
         )
+
+    def _with_more_draws(
+        self, bounds: tuple[Bound, ...], draw: Draw, took_s: float
+    ) -> tuple[Bound, ...]:
+        """Return the bounds, those of too few values with more draws where these are quick."""
+
+        def bounds_of(seed: int) -> tuple[Bound, ...]:
+            other = self.reference.draw(seed, draw.profile)
+            goldens = self.reference.golden(other)
+            found = () if self._void_reason(goldens) else self._bounds(other, goldens)
+            return () if ill_conditioned(found) else found
+
+        return with_more_draws(bounds, draw.seed, bounds_of) if took_s <= RENEWED_S else bounds
 
     def _renewed(self, known: Case, draw: Draw) -> list[Outputs]:
         """Return members' outputs on new inputs; none where memory is too short for them."""

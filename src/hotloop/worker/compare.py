@@ -9,7 +9,8 @@ tail       max|c - g|  <= 4 * max|b - g| + r_max
 tile       RMSE in every 16,384 consecutive elements <= max(4 * its own, F * typical) + r, so that
            one wrong tile cannot hide in a large tensor; an error that may be rounding's luck is
            held to the envelope's tile of the same rank (`tile_ranks.py`) and a tile of a few
-           values may have their rounding (`tile_few.py`)
+           values may have their rounding (`tile_few.py`); in an output that holds few values among
+           zeros, luck is that of the values, for all rules (`few_values.py`)
 
 `b` is the envelope and `r` the rounding floor; `tile_law.py` says what is typical of a tile, and
 `bound.py` what luck adds for outputs of a few elements. The factors follow torch's
@@ -94,6 +95,16 @@ def gate(candidate: torch.Tensor, golden: torch.Tensor, bound: Bound) -> GateRes
             bound.gross, stats.count
         )
         return GateResult(not beyond, "gross" if beyond else None, stats, 0)
+    result = _held_to(bound, stats, candidate, golden)
+    if not result.passed and _is_luck_of_few(bound, stats, candidate, golden):
+        return GateResult(True, None, stats, 0)
+    return result
+
+
+def _held_to(
+    bound: Bound, stats: ErrorStats, candidate: torch.Tensor, golden: torch.Tensor
+) -> GateResult:
+    """Judge one output by the rules on the size of errors."""
     bad = stats.tile_sum_sq.sqrt() > bound.tile_limit
     bad_tiles = int(bad.sum().item())
     rule = None
@@ -111,6 +122,25 @@ def gate(candidate: torch.Tensor, golden: torch.Tensor, bound: Bound) -> GateRes
         bad_tiles = int(beyond.sum().item())
         rule = "tile" if bad_tiles else None
     return GateResult(rule is None, rule, stats, bad_tiles)
+
+
+def _is_luck_of_few(
+    bound: Bound, stats: ErrorStats, candidate: torch.Tensor, golden: torch.Tensor
+) -> bool:
+    """Whether what is beyond the usual limits is the luck of few values (`few_values.py`)."""
+    if bound.few is None or not _within(bound.few, stats):
+        return False
+    return _within(bound, error_stats(candidate, golden, at_zeros=True))
+
+
+def _within(bound: Bound, stats: ErrorStats) -> bool:
+    """Whether errors keep the rules on their size, without what excuses a tile."""
+    if stats.rmse > bound.bulk_factor * bound.envelope_rmse + bound.floor_rmse:
+        return False
+    if not stats.max_abs <= tail_limit(bound):
+        return False
+    tiles = bool((stats.tile_sum_sq.sqrt() <= bound.tile_limit).all().item())
+    return tiles or bound.rigour is Rigour.ROUGH
 
 
 def _beyond_rank(bad: torch.Tensor, stats: ErrorStats, bound: Bound) -> torch.Tensor:
@@ -151,6 +181,14 @@ def timed_gate(candidate: torch.Tensor, trusted: torch.Tensor, bound: Bound) -> 
         # those of either side: an element where both are off need not be the same one
         most = most_gross(bound.gross, stats.count) + bound.gross
         return gross_errors(candidate, trusted, bound.spread) <= most
+    if _within_timed(bound, stats):
+        return True
+    if bound.few is None or not _within_timed(bound.few, stats):
+        return False
+    return _within_timed(bound, error_stats(candidate, trusted, at_zeros=True))
+
+
+def _within_timed(bound: Bound, stats: ErrorStats) -> bool:
     rmse = (bound.bulk_factor + 1) * bound.envelope_rmse + 2 * bound.floor_rmse
     largest = (bound.tail_factor + 1) * bound.envelope_max + 2 * bound.floor_max
     if not (stats.rmse <= rmse and stats.max_abs <= largest):  # so that NaN is no pass

@@ -6,8 +6,8 @@ Members
                   hardware's power of two: what a simple kernel does (`sequential.py`)
     reordered     sums cut into runs and combined in another order: split-K, two-stage reductions,
                   online softmax (`reordered.py`)
-    from_bias     accumulators that begin at the bias, where it is large: the profile `biased`
-                  (`from_bias.py`)
+    from_bias     accumulators that begin at the bias, where it is large beside the products: the
+                  profiles `biased` and `small` (`from_bias.py`)
     conv_float32  float32 convolutions, where eager's may use TF32 (a GPU)
     compiled      the compiled model (a GPU)
 
@@ -257,10 +257,16 @@ class BlockedSequential(OtherOrder):
         super().__init__(sequential)
 
 
-def orders(profile: str) -> dict[str, Any]:
-    """Return the arithmetic of the members beside eager that need no compiler, by name."""
+def orders(profile: str, *, has_biases: bool) -> dict[str, Any]:
+    """Return the arithmetic of the members beside eager that need no compiler, by name.
+
+    Args:
+        profile: the value profile.
+        has_biases: products have biases, and sums that begin there can be run.
+    """
     usual = {"sequential": sequential, "reordered": reordered}
-    return {**usual, "from_bias": from_bias} if profile == "biased" else usual
+    begins = has_biases and profile in ("biased", "small")
+    return {**usual, "from_bias": from_bias} if begins else usual
 
 
 def outlier_reason(member: Outputs, eager: Outputs, others: Sequence[Outputs]) -> str | None:

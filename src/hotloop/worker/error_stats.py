@@ -41,13 +41,23 @@ class ErrorStats:
         return math.sqrt(self.sum_sq / max(self.count, 1))
 
 
-def error_stats(candidate: torch.Tensor, golden: torch.Tensor) -> ErrorStats:
-    """Measure `candidate` against `golden`, of any dtype and the same shape, in float64."""
+def error_stats(
+    candidate: torch.Tensor, golden: torch.Tensor, *, at_zeros: bool = False
+) -> ErrorStats:
+    """Measure `candidate` against `golden`, of any dtype and the same shape, in float64.
+
+    Args:
+        candidate: what is measured.
+        golden: what it should be.
+        at_zeros: only where the golden is exactly 0; elsewhere there is no error.
+    """
     flat_c, flat_g = candidate.reshape(-1), golden.reshape(-1)
     stats = _empty(flat_g)
     for start in range(0, stats.count, CHUNK):
         c, g = flat_c[start : start + CHUNK], flat_g[start : start + CHUNK]
         error = c.to(torch.float64) - g.to(torch.float64)  # torch subtracts no booleans
+        if at_zeros:
+            error.masked_fill_(g != 0, 0.0)
         _add_chunk(stats, error.abs_(), start, agreement=(c, g))
     return stats
 

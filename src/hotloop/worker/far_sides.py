@@ -19,10 +19,11 @@ from hotloop.errors import ProblemError
 from hotloop.worker.apart import Along, Sides
 from hotloop.worker.bound import Rigour
 from hotloop.worker.parameters import has_maximum
-from hotloop.worker.reductions import has_minimum, reductions
+from hotloop.worker.reductions import Reductions, has_minimum, reductions
 from hotloop.worker.value_profiles import LARGEST_FRAC
 
 if TYPE_CHECKING:
+    from hotloop.worker.draw import Draw
     from hotloop.worker.model_reference import ModelReference
     from hotloop.worker.trials import Trials
 
@@ -32,29 +33,42 @@ TRIAL_SEED = 3
 
 
 def far_reason(trials: Trials) -> str | None:
-    """Choose the sides of `far`; return why it cannot judge candidates, or None."""
+    """Choose the sides of `far`; return why it cannot judge candidates, or None.
+
+    Weights that products take without a bias are positive where extrema behind products show only
+    then: rows that are all negative are negative in every channel, as a bias of that size makes
+    them.
+    """
     reference = trials.reference
-    reach, has = reference.reach, has_maximum(reference.census)
-    usual = Sides(below=has)
+    reach, census = reference.reach, reference.census
+    usual = Sides(below=has_maximum(census))
     reach.sides = usual
     reason = trials.plain("far", below=LARGEST_FRAC)
-    if reason is not None or not (has or has_minimum(reference.census)):
+    if reason is not None or not (has_maximum(census) or has_minimum(census)):
         return reason
-    best = _showing(reference)
-    if best == usual:
-        reach.sides = usual
-        return None
     rules, notes = reach.rules["far"], list(reference.notes)
-    reach.sides = best
-    if trials.plain("far", below=LARGEST_FRAC) is None and as_strict(reach.rules["far"], rules):
-        return None
-    reach.sides, reach.rules["far"] = usual, rules
-    reference.notes[:] = notes
+    shown = {usual: _shown(reference, trials.seen)}
+    for is_positive in (False, True) if reach.unbiased_weights else (False,):
+        reach.positive_weights = is_positive
+        _look(reference, shown)
+        best = max(shown, key=lambda form: shown[form])  # the first of those that show most
+        for form in dict.fromkeys((best, usual)):
+            reach.sides = form
+            if not shown[form]:
+                continue
+            if form == usual and not is_positive:  # it has been tried
+                return None
+            reason = trials.plain("far", below=LARGEST_FRAC)
+            if reason is None and as_strict(reach.rules["far"], rules):
+                return None
+            reach.rules["far"], reference.notes[:] = rules, notes
+        shown = {}
+    reach.sides, reach.positive_weights = usual, False
     return None
 
 
-def _showing(reference: ModelReference) -> Sides:
-    """Return the first of the forms that show most: maxima far below 0, minima far above."""
+def _look(reference: ModelReference, shown: dict[Sides, int]) -> None:
+    """Run the forms until one shows all; note at how many kinds of extrema each shows."""
     reach, census = reference.reach, reference.census
     below, above = has_maximum(census), has_minimum(census)
     forms = (
@@ -65,24 +79,26 @@ def _showing(reference: ModelReference) -> Sides:
         Sides(below=True, along=Along.WHOLE),
         Sides(above=True, along=Along.WHOLE),
     )
-    reach.sides = forms[0]
-    draw = reference.draw(TRIAL_SEED, "far")
-    best, most = forms[0], 0
-    for form in dict.fromkeys(forms):
-        reach.sides = form
-        reference.redraw_inputs(draw, TRIAL_SEED)
-        if reach.tables:
-            draw = reference.draw(TRIAL_SEED, "far")  # they are drawn with the parameters
-        try:
-            seen = reductions(reference, draw)
-        except ProblemError:
-            continue
-        shown = (below and seen.goes_below) + (above and seen.goes_above)
-        if shown > most:
-            best, most = form, shown
-        if most == below + above:
-            break
-    return best
+    draw: Draw | None = None
+    for form in forms:
+        if form not in shown:
+            reach.sides = form
+            if draw is None or reach.tables:  # these are drawn with the parameters
+                draw = reference.draw(TRIAL_SEED, "far")
+            else:
+                reference.redraw_inputs(draw, TRIAL_SEED)
+            try:
+                shown[form] = _shown(reference, reductions(reference, draw))
+            except ProblemError:
+                shown[form] = 0
+        if shown[form] == below + above:
+            return
+
+
+def _shown(reference: ModelReference, seen: Reductions) -> int:
+    """Return at how many kinds shows what an extremum begins at: maxima, minima."""
+    below, above = has_maximum(reference.census), has_minimum(reference.census)
+    return (below and seen.goes_below) + (above and seen.goes_above)
 
 
 def as_strict(rules: tuple[Rigour, ...], known: tuple[Rigour, ...]) -> bool:

@@ -2,8 +2,9 @@
 
 What many kernels do to save an addition. Each partial sum is then rounded at the size of the bias:
 where that is hundreds of times the sum, results are tens of times as far off as with the bias added
-last, and as right. The profile `biased` has this member in its envelope, which is otherwise that of
-`sequential.py`; one multiply-add follows another, tap by tap.
+last, and as right. The profiles `biased`, and `small` whose products are a thousandth of a bias,
+have this member in their envelopes, which are otherwise those of `sequential.py`; one multiply-add
+follows another, tap by tap.
 
 The variance behind them is formed by one warp however long it is: sums of nearly equal values grow
 fast, and a one-warp norm is slow but right.

@@ -109,7 +109,12 @@ def _tensors(arguments: Sequence[Any]) -> Iterator[torch.Tensor]:
             yield from _tensors(value)
             continue
         tensor = _held(value)
-        if isinstance(tensor, torch.Tensor) and type(tensor) in _PLAIN and not _hides(tensor):
+        if isinstance(tensor, torch.Tensor) and type(tensor) in _PLAIN:
+            if hidden := _hides(tensor):
+                raise TypeError(
+                    f"expected a tensor with torch's own `{hidden}` as an argument of a kernel, "
+                    "got one with an attribute in its place; give the attribute another name"
+                )
             yield tensor
         elif tensor is not value or isinstance(value, torch.Tensor):
             # They would run in the launch, where what torch does is taken for a kernel's.
@@ -142,6 +147,23 @@ def _wrapper() -> type:
     return TensorWrapper
 
 
-def _hides(tensor: torch.Tensor) -> bool:
-    """Whether a tensor has something in place of a method."""
-    return any(callable(getattr(torch.Tensor, name, None)) for name in vars(tensor))
+_ASKED = frozenset(
+    {
+        "base", "clone", "copy_", "cpu", "data_ptr", "element_size", "new_empty", "ptr_range",
+        "set_", "size", "storage_offset", "stride", "to", "untyped_storage",
+    }
+)  # fmt: skip
+"""What Triton and the recorder ask arguments for. Torch lets nobody replace `dtype` and `shape`."""
+
+
+def _hides(tensor: torch.Tensor) -> str | None:
+    """Return the name of something that stands in place of what a launch asks a tensor for.
+
+    The watch calls further methods: what could run there is barred under all of torch's names,
+    what only lies there (a copy in fp16 called `half`) is not.
+    """
+    for name, value in vars(tensor).items():
+        is_called = callable(value) and callable(getattr(torch.Tensor, name, None))
+        if name in _ASKED or is_called:
+            return name
+    return None

@@ -78,7 +78,9 @@ class ModelReference(Reference):
         self._degenerate = degenerate_reasons(self, nominal, outputs)
         self.reach.unbiased_weights = parameters.unbiased_weights(nominal.state)
         rules = parameters.bias_rules(nominal.state, self.census)
-        self.bias_rules = rules if from_bias.fits(self.flops, self.device) else None
+        begins_at_bias = from_bias.fits(self.flops, self.device)
+        self.bias_rules = rules if begins_at_bias else None
+        self._has_biases = begins_at_bias and bool(parameters.product_biases(nominal.state))
         del nominal, outputs
         self.profiles, self._exact = admitted(self)
         self.final_profiles = for_final(self)
@@ -157,7 +159,7 @@ class ModelReference(Reference):
     def envelope(self, draw: Draw) -> dict[str, Outputs]:
         """Return eager, sums in other orders, float32 convolutions and the compiled model."""
         members = {"eager": self.eager(draw)}
-        for name, arithmetic in orders(draw.profile).items():
+        for name, arithmetic in orders(draw.profile, has_biases=self._has_biases).items():
             mode = OtherOrder(arithmetic)
             try:
                 parts = recurrent_parts(self.census.names)
@@ -167,7 +169,7 @@ class ModelReference(Reference):
                     members[name] = sums
             except torch.OutOfMemoryError:
                 self.note(f"envelope member {name!r} left out: it does not fit in memory")
-                if name == "from_bias":
+                if name == "from_bias" and draw.profile == "biased":
                     members[name] = from_bias.unknown(members["eager"])
         if self.device == "cuda" and self.census.convolves and self.precision.conv_tf32:
             with applied(STRICT):

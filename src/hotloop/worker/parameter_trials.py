@@ -4,20 +4,16 @@ Each begins with what shows most, signs and sizes as a trained model may have th
 to the values that the profile had without: no profile is lost for its parameters.
 
 Not here: how values are tried (`trials.py`), which values these are (`constants.py`,
-`parameters.py`).
+`parameters.py`), weights that have to be positive (`far_sides.py`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hotloop.worker.far_sides import TRIAL_SEED, as_strict, far_reason
-from hotloop.worker.parameters import has_maximum
-from hotloop.worker.reductions import has_minimum, reductions
 from hotloop.worker.value_profiles import LARGEST_FRAC
 
 if TYPE_CHECKING:
-    from hotloop.worker.model_reference import ModelReference
     from hotloop.worker.trials import Trials
 
 
@@ -54,30 +50,3 @@ def large_constants(trials: Trials, factor: float) -> None:
     reference.reach.wide.add("large")
     if trials.plain("large", below=LARGEST_FRAC) is not None or trials.is_worse(before, factor):
         reference.reach.wide.discard("large")
-
-
-def positive_weights(trials: Trials) -> None:
-    """Let weights of `far` be positive where its extrema show behind products only then.
-
-    Products of rows that are all negative are negative then in every channel, as a bias of that
-    size makes them. Kept where all rules hold as before.
-    """
-    reference = trials.reference
-    reach = reference.reach
-    is_extreme = has_maximum(reference.census) or has_minimum(reference.census)
-    if not reach.unbiased_weights or not is_extreme or _shows(reference):
-        return
-    before, notes = (reach.sides, reach.rules["far"]), list(reference.notes)
-    reach.positive_weights = True
-    reason = far_reason(trials)
-    if reason is None and _shows(reference) and as_strict(reach.rules["far"], before[1]):
-        return
-    reach.positive_weights = False
-    reach.sides, reach.rules["far"] = before
-    reference.notes[:] = notes
-
-
-def _shows(reference: ModelReference) -> bool:
-    """Whether some extremum on far values goes beyond what numbers stand for infinity."""
-    seen = reductions(reference, reference.draw(TRIAL_SEED, "far"))
-    return seen.goes_below or seen.goes_above

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -29,11 +30,11 @@ from hotloop.worker.far_sides import far_reason
 from hotloop.worker.gross import spread
 from hotloop.worker.mask_rows import FORMS
 from hotloop.worker.parameter_reach import BIASES
-from hotloop.worker.parameter_trials import large_constants, positive_weights, with_constants
+from hotloop.worker.parameter_trials import large_constants, with_constants
 from hotloop.worker.parameters import bias_signs, has_maximum
 from hotloop.worker.pieces import all_finite, end_share, largest_abs
 from hotloop.worker.random_sources import MASK
-from hotloop.worker.reductions import Reductions, has_minimum, reductions
+from hotloop.worker.reductions import Reductions, has_minimum
 from hotloop.worker.value_profiles import (
     EXACT_FRAC,
     FAR_SCALE,
@@ -49,6 +50,7 @@ TRIAL_SEED = 3
 FAR_ROOM = 8.0
 """Each input's dtype holds this many deviations of `far`."""
 USUAL = ("shipped", "normal")
+LOOKED_AT = ("negative", "far")
 ILL_FACTOR = 8.0
 """Eager's error on far values, relative to the output's RMS, over that on `USUAL` ones, from which
 far values have wider bounds. Sums and norms of any scale stay under 2; a sigmoid behind a
@@ -74,6 +76,8 @@ class Trials:
     """Eager's relative errors on what was tried last; empty where that was refused."""
     is_nan: bool = False
     """Whether the golden of what was tried last has a NaN."""
+    seen: Reductions = field(default_factory=Reductions)
+    """What eager reduced on what was tried last; looked at on `LOOKED_AT` values."""
 
     def of(self, profile: str) -> str | None:
         """Return why a profile cannot judge candidates, or None."""
@@ -100,7 +104,10 @@ class Trials:
         self.is_nan = False
         draw = reference.draw(TRIAL_SEED, profile)
         try:
-            eager, golden = reference.eager(draw), reference.golden(draw)
+            self.seen = Reductions()
+            with self.seen if profile in LOOKED_AT else nullcontext():
+                eager = reference.eager(draw)
+            golden = reference.golden(draw)
         except ProblemError as exc:
             if profile == "shipped":
                 raise
@@ -128,10 +135,6 @@ class Trials:
             found = (concentrated(i, *p) for i, p in enumerate(zip(eager, golden, strict=True)))
             reason = next((why for why in found if why is not None), None)
         return reason
-
-    def reductions(self, profile: str) -> Reductions:
-        """Return what is reduced on the values that are tried."""
-        return reductions(self.reference, self.reference.draw(TRIAL_SEED, profile))
 
     def _weigh_far(self, eager: Outputs, golden: Outputs) -> None:
         """Choose each output's rules for far values; note where they measure conditioning."""
@@ -256,7 +259,7 @@ class Trials:
         reference, before = self.reference, self.errors
         if has_maximum(reference.census) or has_minimum(reference.census):
             return
-        if not self.reductions("negative").leaves_columns:
+        if not self.seen.leaves_columns:
             return
         reference.reach.zero_columns = True
         reason = self.plain("negative", below=LARGEST_FRAC)
@@ -268,10 +271,7 @@ class Trials:
             dtype = getattr(torch, spec.dtype)
             if dtype.is_floating_point and torch.finfo(dtype).max < FAR_ROOM * FAR_SCALE:
                 return f"{spec.dtype}, which input {spec.name} has, does not hold such values"
-        reason = far_reason(self)
-        if reason is None:
-            positive_weights(self)
-        return reason
+        return far_reason(self)
 
     def _exact(self) -> str | None:
         draw = self.reference.draw(TRIAL_SEED, "integers")
