@@ -38,7 +38,7 @@ import torch
 import triton
 
 from hotloop.worker import call_sites
-from hotloop.worker.call_sites import is_librarys_file, is_librarys
+from hotloop.worker.call_sites import is_librarys, is_librarys_file
 
 _getframe = sys._getframe  # ours, whatever `sys` names so later
 _EVENTS = frozenset(
