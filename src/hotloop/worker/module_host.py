@@ -144,4 +144,7 @@ def flatten_outputs(result: Any) -> list[torch.Tensor]:
             raise ContractError(
                 f"expected forward to return plain tensors, got {type(leaf).__name__}"
             )
+        if leaf.layout is not torch.strided or leaf.is_quantized:
+            kind = str(leaf.layout).removeprefix("torch.")
+            raise ContractError(f"expected forward to return dense tensors, got a {kind} one")
     return leaves

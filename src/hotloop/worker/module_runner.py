@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from hotloop.errors import ProblemError
 from hotloop.worker.attribution import user_code
+from hotloop.worker.dense_tensors import require_dense
 from hotloop.worker.draw import Outputs
 from hotloop.worker.inputs import own_memory, seeded
 
@@ -69,7 +70,7 @@ class ModuleRunner:
         """
         arguments = {t.untyped_storage().data_ptr() for t in tensors_of(values)}
         leaves = [leaf for leaf in tree_leaves(result) if leaf is not None]
-        outputs = []
+        outputs: list[Tensor] = []
         for leaf in leaves:
             if isinstance(leaf, (bool, int, float)):
                 leaf = torch.tensor(leaf, device=self.device)
@@ -77,6 +78,7 @@ class ModuleRunner:
                 raise ProblemError(
                     f"forward should return tensors, got a {type(leaf).__name__} among its results"
                 )
+            require_dense(f"output {len(outputs)}", leaf, is_output=True)
             leaf = leaf.detach()
             outputs.append(leaf.clone() if leaf.untyped_storage().data_ptr() in arguments else leaf)
         if not outputs:
@@ -121,6 +123,8 @@ def bind(model: Any, state: dict[str, Tensor]) -> None:
 def state_of(model: Any) -> dict[str, Tensor]:
     """Return parameters and buffers by name; those that `expand` made, with their own values."""
     named = (*model.named_parameters(), *model.named_buffers())
+    for name, tensor in named:
+        require_dense(f"the model's {name!r}", tensor)
     return {name: own_memory(tensor.detach()) for name, tensor in named}
 
 
