@@ -37,7 +37,8 @@ def _package_folders() -> Iterator[str]:
             yield entry.rstrip("/")
 
 
-_LIBRARIES = tuple({f"{folder}/" for folder in _package_folders()})
+LIBRARIES = tuple({f"{folder}/" for folder in _package_folders()})
+"""Folders of installed packages and of Python's own modules."""
 _BETWEEN = frozenset(
     f"{_WORKER}{name}.py" for name in ("dispatched", "fake_device", "host_reads", "library_calls")
 )
@@ -56,7 +57,7 @@ def is_librarys_file(name: str) -> bool:
     """Whether code of a file of that name is."""
     if name.startswith(tuple(_candidates)):
         return False
-    return name.startswith((*_LIBRARIES, _TORCH, _TRITON, _HOTLOOP, "<frozen "))
+    return name.startswith((*LIBRARIES, _TORCH, _TRITON, _HOTLOOP, "<frozen "))
 
 
 def take_folder(folder: Path) -> None:

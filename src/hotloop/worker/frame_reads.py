@@ -26,7 +26,6 @@ import inspect
 import itertools
 import logging
 import sys
-import sysconfig
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -38,7 +37,7 @@ import torch
 import triton
 
 from hotloop.worker import call_sites
-from hotloop.worker.call_sites import is_librarys, is_librarys_file
+from hotloop.worker.call_sites import LIBRARIES, is_librarys, is_librarys_file
 
 _getframe = sys._getframe  # ours, whatever `sys` names so later
 _EVENTS = frozenset(
@@ -69,12 +68,16 @@ _CACHE, _PRECALL = dis.opmap["CACHE"], dis.opmap.get("PRECALL", -1)
 _LOADS = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap)
 _LOOKS = frozenset({"clear", "f_code", "f_globals", "f_lineno"})
 
-_ROOTS = (
-    *(f"{Path(str(package.__file__)).parents[1]}/" for package in (torch, triton)),
-    f"{Path(__file__).parents[2]}/",
-    f"{sysconfig.get_paths()['stdlib']}/",
+_ROOTS = sorted(
+    {
+        *(f"{Path(str(package.__file__)).parents[1]}/" for package in (torch, triton)),
+        f"{Path(__file__).parents[2]}/",
+        *LIBRARIES,
+    },
+    key=len,
+    reverse=True,
 )
-"""Folders of torch, Triton, hotloop and the standard library, those within others first."""
+"""Folders of libraries, those within others first: one package may lie in any of them."""
 
 _EXTRACT = "traceback.py:StackSummary._extract_from_extended_frame_gen"
 _KEEPS = frozenset(
