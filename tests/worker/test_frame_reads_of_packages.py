@@ -1,4 +1,4 @@
-"""Packages may look at their callers wherever they are installed; the same text elsewhere may not."""
+"""Packages may look at their callers wherever they are installed; their text elsewhere may not."""
 
 import os
 import shutil
