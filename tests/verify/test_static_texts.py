@@ -81,6 +81,7 @@ def test_honest_lines_that_look_alike_pass(before, line):
 def test_a_call_does_the_same_at_any_time_and_where_it_is_captured():
     assert rule_of("busy = torch.cuda.is_current_stream_capturing()") == "banned_name"
     assert rule_of("pass", "from datetime import datetime") == "banned_import"
+    assert rule_of("now = os.times()", "import os") == "banned_name"
     late = 'late = "mov.u64 $0, %globaltimer;"'
     assert rule_of(late) == "banned_name"
     assert rule_of("begun = time.perf_counter()", "import time") is None  # to tune itself

@@ -47,6 +47,20 @@ def test_a_clock_by_its_number_jumps_too(clocks):
     assert time.clock_gettime(time.CLOCK_MONOTONIC) - begun >= HOUR_S
 
 
+def test_dates_jump_too_and_those_of_a_given_time_do_not(clocks):
+    year = time.gmtime().tm_year
+    epoch = time.gmtime(0)
+    clocks.jump(400 * 24 * HOUR_S)
+    assert time.gmtime().tm_year > year
+    assert time.localtime().tm_year > year
+    assert int(time.strftime("%Y")) > year
+    assert int(time.ctime()[-4:]) > year
+    assert int(time.asctime()[-4:]) > year
+    assert time.gmtime(0) == epoch
+    assert time.strftime("%Y", epoch) == "1970"
+    assert time.asctime(epoch).endswith("1970")
+
+
 def test_removed_they_are_what_they_were():
     before = time.monotonic
     made = Clocks()

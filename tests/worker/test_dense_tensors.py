@@ -21,10 +21,6 @@ FLOAT8 = "torch.randn(4, 8).to(torch.float8_e4m3fn)"
             "torch.sparse.mm(self.s, x)", "torch.randn(8, 4)",
             f"self.register_buffer('s', {SPARSE})", "'s'.*dense.*sparse_coo",
         ),
-        (
-            "x + self.s.float()", "torch.randn(4, 8)", f"self.register_buffer('s', {FLOAT8})",
-            "'s'.*float8_e4m3fn",
-        ),
         ("x.relu().to_sparse()", "torch.randn(4, 8)", "pass", "output 0.*return it dense"),
         ("(x, x.to(torch.float8_e5m2))", "torch.randn(4, 8)", "pass", "output 1.*return bfloat16"),
         (
@@ -50,8 +46,17 @@ def test_forward_makes_them_as_it_likes(body):
     assert build_reference(forward(body, "torch.randn(8, 16)")).profiles
 
 
+def test_weights_may_be_of_8_bits():
+    held = f"self.register_buffer('s', {FLOAT8})"
+    reference = build_reference(forward("x * self.s.float()", "torch.randn(4, 8)", init=held))
+    assert {"normal", "negative"} <= set(reference.profiles)
+
+
+@pytest.mark.filterwarnings("ignore")  # nested tensors are a prototype
 def test_a_candidate_returns_dense_tensors():
     x = torch.randn(4, 8)
     assert flatten_outputs((x, [x])) == [x, x]
     with pytest.raises(ContractError, match="dense tensors, got a sparse_coo one"):
         flatten_outputs(x.relu().to_sparse())
+    with pytest.raises(ContractError, match="dense tensors, got a nested one"):
+        flatten_outputs(torch.nested.nested_tensor([x[0], x[1, :3]]))

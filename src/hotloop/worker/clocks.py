@@ -4,9 +4,9 @@ A forward that turns wrong half a minute after its import is right in every chec
 then. Nobody can wait that long for each kernel, so the functions of Python's `time` jump ahead
 between calls. Within a call they run as ever: a candidate may time its own launches.
 
-Covered: the functions of `time` that return seconds or nanoseconds, by whatever name they are asked
-for. Not covered: other sources of time, such as files, C++, the device; the static rules name the
-plainest of those.
+Covered: the functions of `time`, where a candidate takes them from that module. Not covered: those
+that other modules took from it before (`queue.time`), and other sources of time (`numpy`, `uuid`,
+`os.times`, files, C++, the device); the static rules name the plainest of those.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 _NAMES = ("clock_gettime", "monotonic", "perf_counter", "process_time", "thread_time", "time")
+_TEXTS = ("ctime", "gmtime", "localtime")
+"""Of now, where they are not told of when."""
 _NS = 1_000_000_000
 
 
@@ -34,6 +36,12 @@ class Clocks:
                 if stock is not None:
                     self._saved.append((name + suffix, stock))
                     setattr(time, name + suffix, self._moved(stock, unit))
+        for name in (*_TEXTS, "asctime", "strftime"):
+            self._saved.append((name, getattr(time, name)))
+        for name in _TEXTS:
+            setattr(time, name, _of(getattr(time, name)))
+        time.asctime = _at_now(time.asctime, 0)
+        time.strftime = _at_now(time.strftime, 1)
 
     def remove(self) -> None:
         """Give the functions back."""
@@ -51,3 +59,19 @@ class Clocks:
             return found + type(found)(self._ahead_s * unit)
 
         return read
+
+
+def _of(stock: Callable[..., Any]) -> Callable[..., Any]:
+    def tell(seconds: float | None = None) -> Any:
+        return stock(time.time() if seconds is None else seconds)
+
+    return tell
+
+
+def _at_now(stock: Callable[..., Any], place: int) -> Callable[..., Any]:
+    """Return a function whose last argument, the one at `place`, is now where it is left out."""
+
+    def tell(*args: Any) -> Any:
+        return stock(*args, time.localtime()) if len(args) == place else stock(*args)
+
+    return tell

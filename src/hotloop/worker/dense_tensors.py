@@ -1,8 +1,9 @@
 """Dense tensors: what the judge can lay into its memory, fill and compare.
 
-Sparse, quantised and nested tensors have no memory of one element each, and of floating-point types
-of 8 bits or fewer torch draws no random numbers. A file that has such tensors is refused in one
-line, which says how to write it: forward may make and use them as it likes.
+Sparse, quantised and nested tensors have no memory of one element each. Of floating-point types of
+8 bits torch neither draws random numbers nor compares values, so that they may be parameters and
+buffers, which keep their values, but neither arguments nor outputs. A file that has such tensors is
+refused in one line, which says how to write it: forward may make and use them as it likes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from hotloop.errors import ProblemError
 
 
 def require_dense(what: str, tensor: Tensor, *, is_output: bool = False) -> None:
-    """Refuse a tensor of a file that the judge cannot hold.
+    """Refuse a tensor of a file that the judge cannot lay into its memory.
 
     Args:
         what: names it, such as `argument 0 of forward`.
@@ -24,19 +25,34 @@ def require_dense(what: str, tensor: Tensor, *, is_output: bool = False) -> None
     Raises:
         ProblemError: says what it is and what to write in its place.
     """
-    kind = _kind(tensor)
+    kind = kind_of(tensor)
     if kind is not None:
         advice = "return it dense" if is_output else "take its parts and build it in forward"
         raise ProblemError(f"{what} should be a dense tensor, got a {kind} one; {advice}")
+
+
+def require_drawable(what: str, tensor: Tensor, *, is_output: bool = False) -> None:
+    """Refuse an argument or output that the judge can neither draw nor compare.
+
+    Args:
+        what: names it.
+        tensor: an argument or an output.
+        is_output: whether forward returns it.
+
+    Raises:
+        ProblemError: says what it is and what to write in its place.
+    """
+    require_dense(what, tensor, is_output=is_output)
     if tensor.dtype.is_floating_point and tensor.dtype.itemsize == 1:
         name = str(tensor.dtype).removeprefix("torch.")
         advice = "return bfloat16" if is_output else "take bfloat16 and convert it in forward"
         raise ProblemError(
-            f"{what} should be of a type that torch has random numbers of, got {name}; {advice}"
+            f"{what} should be of a type that torch draws and compares, got {name}; {advice}"
         )
 
 
-def _kind(tensor: Tensor) -> str | None:
+def kind_of(tensor: Tensor) -> str | None:
+    """Return what a tensor is that is not dense; None for one that is."""
     if tensor.is_quantized:
         return "quantised"
     if tensor.is_nested:

@@ -80,8 +80,11 @@ _ROOTS = sorted(
 """Folders of libraries, those within others first: one package may lie in any of them."""
 
 _EXTRACT = "traceback.py:StackSummary._extract_from_extended_frame_gen"
+_SYMPY = "sympy/multipledispatch/core.py:dispatch.<locals>._"
+"""Imported by torch late: `torch._check` and custom operators want it."""
 _KEEPS = frozenset(
     {
+        _SYMPY,
         "logging/__init__.py:Handler.handleError", "logging/__init__.py:Logger.findCaller",
         "traceback.py:TracebackException.__init__",
         "traceback.py:extract_stack", "traceback.py:extract_tb", "traceback.py:format_stack",
@@ -91,7 +94,7 @@ _KEEPS = frozenset(
 """Functions of the standard library, and one for it, that ask for frames and let go of them."""
 _HANDS_ON = MappingProxyType(
     {
-        "inspect.py:currentframe": frozenset[str](),
+        "inspect.py:currentframe": frozenset({_SYMPY}),
         "logging/__init__.py:<lambda>": frozenset({"logging/__init__.py:Logger.findCaller"}),
         "traceback.py:_walk_tb_with_full_positions": frozenset({_EXTRACT}),
         _EXTRACT: frozenset(

@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from hotloop.errors import ProblemError
 from hotloop.worker.arguments import encode_args
-from hotloop.worker.dense_tensors import require_dense
+from hotloop.worker.dense_tensors import require_drawable
 from hotloop.worker.mask_rows import make_rows
 from hotloop.worker.module_host import ContractError
 from hotloop.worker.opposed import SCALE
@@ -157,7 +157,7 @@ def _equal(a: Tensor, b: Any) -> bool:
 
 def _check_argument(index: int, value: Any) -> None:
     if isinstance(value, Tensor):
-        require_dense(f"argument {index} of forward", value)
+        require_drawable(f"argument {index} of forward", value)
         return
     try:
         encode_args(value)

@@ -11,7 +11,7 @@ import torch
 from hotloop.worker.cases import Case
 from hotloop.worker.compare import GateResult, gate
 from hotloop.worker.reference import Draw, Outputs, Reference
-from hotloop.worker.tf32_cut import passes_cut
+from hotloop.worker.tf32_cut import CutRuns
 from hotloop.worker.ties import only_ties
 
 
@@ -24,10 +24,15 @@ class Known:
     draw: Draw
     goldens: Outputs
 
-    def judge(self, i: int, output: torch.Tensor) -> GateResult:
+    def judge(self, i: int, output: torch.Tensor, cut: CutRuns | None = None) -> GateResult:
         """Judge output `i`: an index may name an equal element, TF32 be cut instead of rounded.
 
         The errors told are those of the output as it is.
+
+        Args:
+            i: position of the output.
+            output: a candidate's.
+            cut: of this draw, where other outputs are judged with it too.
         """
         golden, bound = self.goldens[i], self.case.bounds[i]
         result = gate(output, golden, bound)
@@ -37,18 +42,17 @@ class Known:
         if is_exact:
             excused = only_ties(self.reference, self.draw, i, output, golden)
         else:
-            pair = (output, golden)
-            excused = passes_cut(
-                self.reference, self.draw, i, pair, lambda c: gate(c, golden, bound).passed
-            )
+            cut = cut or CutRuns(self.reference, self.draw)
+            excused = cut.excuses(i, output, golden, lambda c: gate(c, golden, bound).passed)
         if not excused:
             return result
         return dataclasses.replace(result, passed=True, rule=None, is_cut=not is_exact)
 
     def is_right(self, outputs: Sequence[torch.Tensor]) -> bool:
         """Whether every output passes (`judge`)."""
+        cut = CutRuns(self.reference, self.draw)
         pairs = enumerate(zip(outputs, self.goldens, strict=True))
-        return all(self.judge(i, output).passed for i, (output, _) in pairs)
+        return all(self.judge(i, output, cut).passed for i, (output, _) in pairs)
 
     def is_plain(self, outputs: Sequence[torch.Tensor]) -> bool:
         """Whether one value throughout, or a copy of an input, would be right for every output.

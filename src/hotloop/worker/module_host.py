@@ -16,6 +16,8 @@ from typing import Any
 
 import torch
 
+from hotloop.worker.dense_tensors import kind_of
+
 
 class ContractError(Exception):
     """The candidate does not keep its contract; the message says which part."""
@@ -144,7 +146,7 @@ def flatten_outputs(result: Any) -> list[torch.Tensor]:
             raise ContractError(
                 f"expected forward to return plain tensors, got {type(leaf).__name__}"
             )
-        if leaf.layout is not torch.strided or leaf.is_quantized:
-            kind = str(leaf.layout).removeprefix("torch.")
+        kind = kind_of(leaf)
+        if kind is not None:
             raise ContractError(f"expected forward to return dense tensors, got a {kind} one")
     return leaves

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from hotloop.errors import ProblemError
 from hotloop.worker.attribution import user_code
-from hotloop.worker.dense_tensors import require_dense
+from hotloop.worker.dense_tensors import require_dense, require_drawable
 from hotloop.worker.draw import Outputs
 from hotloop.worker.inputs import own_memory, seeded
 
@@ -78,7 +78,7 @@ class ModuleRunner:
                 raise ProblemError(
                     f"forward should return tensors, got a {type(leaf).__name__} among its results"
                 )
-            require_dense(f"output {len(outputs)}", leaf, is_output=True)
+            require_drawable(f"output {len(outputs)}", leaf, is_output=True)
             leaf = leaf.detach()
             outputs.append(leaf.clone() if leaf.untyped_storage().data_ptr() in arguments else leaf)
         if not outputs:

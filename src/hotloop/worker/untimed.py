@@ -11,7 +11,7 @@ from typing import Any
 from hotloop.worker import claims
 
 AHEAD_BITS = 25
-"""Up to a year."""
+"""Of seconds: up to a year at a time."""
 MAX_DRAWN = 4
 """Sets that calls are spread over, as timed ones are."""
 
@@ -67,7 +67,7 @@ class WatchedCall:
 
 def draw_ahead() -> float:
     """Return how many seconds pass, to the candidate's clocks, before a call: often none."""
-    return secrets.choice((0.0, 2.0 ** (secrets.randbelow(AHEAD_BITS) + 1)))
+    return secrets.choice((0.0, 2.0 ** (secrets.randbelow(AHEAD_BITS) + 1), 2.0**AHEAD_BITS))
 
 
 def draw_set(n_sets: int, last: int | None = None) -> int:
