@@ -76,6 +76,10 @@ class Bound:
     """Elements that carry rounding: those not exactly 0 in the golden and in every member."""
     few: Bound | None = None
     """With the luck of what carries rounding alone, where some elements carry none."""
+    pooled_rmse: float = 0.0
+    """RMSE over the values alone of the worst of other draws (`few_values.py`); 0: none known."""
+    pooled_max: float = 0.0
+    """Largest error there."""
 
     @property
     def count(self) -> int:
@@ -94,8 +98,14 @@ class Bound:
 
     @property
     def has_too_few(self) -> bool:
-        """Whether it has so few values that their errors say nothing of precision."""
-        return self.few is not None and is_too_few(self.values, self.count)
+        """Whether it has values, but so few that their errors say nothing of precision."""
+        some = self.few is not None and self.golden_max > 0
+        return some and is_too_few(self.values, self.count)
+
+    @property
+    def values_rmse(self) -> float:
+        """RMSE of the envelope's worst member over the values alone; 0 where there are none."""
+        return self.envelope_rmse * math.sqrt(self.count / self.values) if self.values else 0.0
 
     @property
     def _wider(self) -> float:
@@ -113,6 +123,22 @@ class Bound:
         if self.golden_max == 0:
             return 0.0 if self.envelope_max == 0 else math.inf
         return self.envelope_max / self.golden_max
+
+    def pool(self, rmse: float, largest: float) -> None:
+        """Let errors of other draws count in `few`, where this one has too few values.
+
+        Args:
+            rmse: over the values alone, so that draws with more of them weigh no more.
+            largest: error of one value.
+        """
+        self.pooled_rmse, self.pooled_max = rmse, largest
+        if self.has_too_few and self.few is not None:
+            rmse *= math.sqrt(self.values / self.count)
+            self.few = replace(
+                self.few,
+                envelope_rmse=max(self.envelope_rmse, rmse),
+                envelope_max=max(self.envelope_max, largest),
+            )
 
 
 class BoundBuilder:
@@ -189,6 +215,8 @@ class BoundBuilder:
             values=int(self._carriers.sum().item()),
         )
         bound.few = self._few(bound, typical)
+        if known is not None:
+            bound.pool(known.pooled_rmse, known.pooled_max)
         return bound
 
     def _few(self, bound: Bound, typical: torch.Tensor) -> Bound | None:

@@ -95,9 +95,10 @@ class CaseBook:
         return self._with_room(draw.profile, lambda: self._add(draw, cache_bytes))
 
     def _add(self, draw: Draw, cache_bytes: int) -> int:
+        start = time.monotonic()
         goldens = self.reference.golden(draw)
         reason = self._void_reason(goldens)
-        start = time.monotonic()
+        golden_s = time.monotonic() - start
         if reason is None:
             bounds = self._bounds(draw, goldens)
             reason = ill_conditioned(bounds)
@@ -106,12 +107,10 @@ class CaseBook:
             return 0
         took_s = time.monotonic() - start
         bounds = self._with_more_draws(bounds, draw, took_s)
-        case = Case(self.workload, draw.profile, draw.seed, bounds, envelope_s=took_s)
-        size = kept_bytes(draw, goldens)
-        if size <= cache_bytes:
-            case.kept = (draw, goldens)
-        self.cases.append(case)
-        return size if case.kept is not None else 0
+        size, envelope_s = kept_bytes(draw, goldens), took_s - golden_s
+        kept = (draw, goldens) if size <= cache_bytes else None
+        self.cases.append(Case(self.workload, draw.profile, draw.seed, bounds, kept, envelope_s))
+        return size if kept is not None else 0
 
     def add_like(self, known: Case, seed: int) -> None:
         """Add a case of a known one's profile with another seed; its envelope is taken over.
@@ -123,8 +122,10 @@ class CaseBook:
         Raises:
             DoesNotFit: memory ran out twice.
         """
+        start = time.monotonic()
         draw, goldens = self._evaluate(seed, known.profile)
         reason = self._void_reason(goldens)
+        took_s = time.monotonic() - start + known.envelope_s
         if reason is None:
             members = self._renewed(known, draw)
             bounds = tuple(
@@ -135,7 +136,7 @@ class CaseBook:
         if reason is not None:
             self.notes.append(f"a draw of profile {known.profile!r} left out: {reason}")
             return
-        bounds = self._with_more_draws(bounds, draw, known.envelope_s)
+        bounds = self._with_more_draws(bounds, draw, took_s)
         self.cases.append(Case(self.workload, known.profile, seed, bounds, (draw, goldens)))
 
     def materialise(self, case: Case) -> tuple[Draw, tuple[torch.Tensor, ...]]:
@@ -210,13 +211,12 @@ class CaseBook:
     def _bounds(self, draw: Draw, goldens: Sequence[torch.Tensor]) -> tuple[Bound, ...]:
         members = self.reference.envelope(draw)
         self.members.update(dict.fromkeys(members))
-        eager = members["eager"]
         exact = self.reference.is_exact(draw.profile)
         return tuple(
             make_bound(
                 golden,
                 [m[i] for m in members.values()],
-                eager[i].dtype,
+                members["eager"][i].dtype,
                 exact=exact,
                 rigour=self.reference.rigour(draw.profile, i),
             )
@@ -231,10 +231,11 @@ class CaseBook:
         def bounds_of(seed: int) -> tuple[Bound, ...]:
             other = self.reference.draw(seed, draw.profile)
             goldens = self.reference.golden(other)
-            found = () if self._void_reason(goldens) else self._bounds(other, goldens)
+            tells = not self._void_reason(goldens) and any(bool(g.any()) for g in goldens)
+            found = self._bounds(other, goldens) if tells else ()
             return () if ill_conditioned(found) else found
 
-        return with_more_draws(bounds, draw.seed, bounds_of) if took_s <= RENEWED_S else bounds
+        return with_more_draws(bounds, draw.seed, bounds_of, took_s=took_s, limit_s=RENEWED_S)
 
     def _renewed(self, known: Case, draw: Draw) -> list[Outputs]:
         """Return members' outputs on new inputs; none where memory is too short for them."""
@@ -295,6 +296,5 @@ def kept_bytes(draw: Draw, goldens: Sequence[torch.Tensor]) -> int:
 def cache_budget_bytes(device: str) -> int:
     """Return how much memory kept cases may take on `device`."""
     if device == "cuda":
-        free, _ = torch.cuda.mem_get_info()
-        return int(free * CACHE_FRAC)
+        return int(torch.cuda.mem_get_info()[0] * CACHE_FRAC)
     return 1 << 30

@@ -15,16 +15,16 @@ off an output that did not pass, and what is left is held to the same limits.
 
 with both operands of every product cut; else the first cut and the second rounded; else the other
 way round. `d` is taken off whole. No factor is fitted: d is nearly a multiple of the result, as
-values shrink by about 7e-4, and a factor would excuse any error of scale up to that. What is left
-over is an error that d itself makes. No limit is widened, and nothing is run unless an output did
-not pass.
+values shrink by about 7e-4, and a factor would excuse any error of scale up to that. An error that
+is as large as d itself still passes, say a scale that is off by just as much. No limit is widened,
+and nothing is run unless an output did not pass.
 
 Not here: the limits (`compare.py`), where TF32 is allowed (`precision.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -142,7 +142,9 @@ def may_be_cut(reference: Reference) -> bool:
 
 
 class CutRuns:
-    """What the reference gives for one draw with operands cut, each way run when first wanted.
+    """What the reference gives for one draw with operands cut, each way run when it is wanted.
+
+    All outputs of one run are kept where there are several.
 
     Args:
         reference: of the problem.
@@ -152,7 +154,7 @@ class CutRuns:
     def __init__(self, reference: Reference, draw: Draw) -> None:
         self._reference = reference
         self._draw = draw
-        self._made: list[Outputs | None] = []
+        self._made: dict[int, Outputs | None] = {}
 
     def excuses(
         self, i: int, output: Tensor, expected: Tensor, passes: Callable[[Tensor], bool]
@@ -167,19 +169,22 @@ class CutRuns:
         """
         if not output.dtype.is_floating_point or not output.numel():
             return False
-        for outputs in self._ways():
+        for n in range(len(WAYS)):
+            outputs = self._outputs(n)
+            if outputs is None:
+                return False  # nothing may be cut, or memory is short: nor is it another way
             if passes(less_cut(output, expected, outputs[i])):
                 return True
+            del outputs  # the next may need the room
         return False
 
-    def _ways(self) -> Iterator[Outputs]:
-        for n, way in enumerate(WAYS):
-            if n == len(self._made):
-                self._made.append(cut_outputs(self._reference, self._draw, way))
-            outputs = self._made[n]
-            if outputs is None:
-                return  # nothing may be cut, or memory is short: nor is it another way
-            yield outputs
+    def _outputs(self, n: int) -> Outputs | None:
+        if n in self._made:
+            return self._made[n]
+        outputs = cut_outputs(self._reference, self._draw, WAYS[n])
+        if outputs is None or len(outputs) > 1:  # nobody asks again for the only one
+            self._made[n] = outputs
+        return outputs
 
 
 def cut_outputs(

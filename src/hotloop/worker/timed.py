@@ -90,7 +90,7 @@ class TimedInputs:
         if only_ties(self.reference, self.draw, i, output, expected):
             return True
         if bound.exact or error_stats(output, expected).nonfinite:
-            return False  # no cutting explains a NaN
+            return False  # cutting makes no NaN or Inf
         cut = CutRuns(self.reference, self.draw)
         return cut.excuses(i, output, expected, lambda c: timed_gate(c, expected, bound))
 
