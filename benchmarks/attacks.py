@@ -83,10 +83,12 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _options(args: argparse.Namespace) -> str:
-    """Return which programs were asked for, as options of the make target; empty for all."""
+    """Return what was asked for, as options of the make target; empty for its defaults."""
+    device = f"--device {args.device}" if args.device != "auto" else ""
+    workers = f"--workers {args.workers}" if args.workers is not None else ""
     only = f"--only {args.only}" if args.only else ""
     limit = f"--limit {args.limit}" if args.limit is not None else ""
-    return " ".join(option for option in (only, limit) if option)
+    return " ".join(option for option in (device, workers, only, limit) if option)
 
 
 def _found_device() -> str:
@@ -123,7 +125,7 @@ class AttackRun:
         options: str = "",
     ) -> None:
         self._device = device
-        self._command = "make bench-attacks" + (f' ARGS="{options}"' if options else "")
+        self._command = "make bench-attacks" + (f" ARGS='{options}'" if options else "")
         self._logs = logs
         self._path = path
         self._left_out = left_out

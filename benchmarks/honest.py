@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         path = RESULTS / f"honest_{gpu_slug()}.json"
     tiers = TIERS if args.tier is None else (Tier(args.tier),)
     jobs = plan(kernels, args.device, args.rounds, tiers)
-    benchmark = Benchmark(args.device, path, args.logs)
+    benchmark = Benchmark(args.device, path, args.logs, options=_options(args))
     rows = benchmark.run(jobs, seats(gpus, args.judges), seconds=args.seconds)
     print(table(rows))
     wanted = [key for job in jobs for key in keys_of(job)]
@@ -83,11 +83,20 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def _options(args: argparse.Namespace) -> str:
+    """Return what was asked for, as options of the make target; empty for its defaults."""
+    given = {"--only": args.only or None, "--judges": args.judges, "--tier": args.tier}
+    if args.rounds != ROUNDS:
+        given["--rounds"] = args.rounds
+    return " ".join(f"{name} {value}" for name, value in given.items() if value is not None)
+
+
 class Benchmark:
     """The rows so far, in one results file or in memory."""
 
-    def __init__(self, device: str, path: Path | None, logs: Path) -> None:
+    def __init__(self, device: str, path: Path | None, logs: Path, *, options: str = "") -> None:
         self._device = device
+        self._command = "make bench-honest" + (f" ARGS='{options}'" if options else "")
         self._path = path
         self._logs = logs
         kept = rows_of(path, commit()) if path is not None else []
@@ -143,7 +152,7 @@ class Benchmark:
         rows = sorted(self._rows.values(), key=lambda row: str(row["key"]))
         write_results(
             self._path,
-            command="make bench-honest",
+            command=self._command,
             environment=self._environment,
             rows=rows,
             summary=summarise(rows),

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from benchmarks.gpu_pool import seats
-from benchmarks.honest import Benchmark, main
+from benchmarks.honest import Benchmark, _options, _parse, main
 from benchmarks.honest_catalogue import FAMILIES, HonestKernel, catalogue, chosen
 from benchmarks.honest_plan import fresh, keys_of, plan, runs_of
 from benchmarks.honest_summary import is_refused, summarise, table, told, upper_bound
@@ -186,6 +186,16 @@ def test_rows_of_this_commit_are_kept(tmp_path):
 def test_one_tier_may_be_asked_for():
     (job,) = plan([kernel("a"), kernel("b")], "cuda", 1, (Tier.FAST,))
     assert keys_of(job) == ["a/fast/0", "b/fast/0"]
+
+
+def test_the_command_of_the_results_names_what_was_asked_for(tmp_path):
+    asked = ["--device", "cpu", "--only", "index_add", "--rounds", "1", "--tier", "fast"]
+    options = _options(_parse([*asked, "--judges", "3"]))
+    assert options == "--only index_add --judges 3 --tier fast --rounds 1"
+    assert _options(_parse([])) == ""
+    path = tmp_path / "honest.json"
+    Benchmark("cpu", path, tmp_path, options=options)._write()
+    assert json.loads(path.read_text())["command"] == f"make bench-honest ARGS='{options}'"
 
 
 def test_judges_that_share_a_gpu_are_told():

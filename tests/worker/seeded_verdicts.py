@@ -15,7 +15,8 @@ def built(body, *inputs):
 
 
 def book_of(reference, profile):
-    """Return the cases of a profile, one a seed; none of them may be left out."""
+    """Return the cases of a profile that is had, one a seed; none of them may be left out."""
+    assert profile in (*reference.profiles, *reference.final_profiles)
     book = CaseBook(reference, "nominal")
     for seed in SEEDS:
         book.add(profile, seed, cache_bytes=1 << 26)
@@ -23,10 +24,10 @@ def book_of(reference, profile):
     return book
 
 
-def passed(book, kernel):
-    """Return on how many seeds a kernel, a function of the inputs, passes."""
+def passed(book, kernel, *more):
+    """Return on how many seeds a kernel, a function of the inputs and of `more`, passes."""
     count = 0
     for case in book:
         draw, (golden,) = book.materialise(case)
-        count += gate(kernel(*draw.inputs).contiguous(), golden, case.bounds[0]).passed
+        count += gate(kernel(*draw.inputs, *more).contiguous(), golden, case.bounds[0]).passed
     return count

@@ -4,23 +4,17 @@ import pytest
 import torch
 from attention_styles import HONEST, two_passes
 from problem_files import attention
+from seeded_verdicts import SEEDS, book_of, passed
 
-from hotloop.worker.cases import CaseBook
-from hotloop.worker.compare import gate
 from hotloop.worker.reference import build_reference
 
-SEEDS = range(10)
 CAUSAL = "def mask_mod(b, h, q_idx, kv_idx):\n    return q_idx >= kv_idx\n"
 LARGEST = 65504.0
 
 
 def made(dtype, body):
     reference = build_reference(attention(f'dtype = "{dtype}"\n{body}', B=1, H=2, S=256, D=32))
-    book = CaseBook(reference, "nominal")
-    assert "large" in reference.profiles
-    for seed in SEEDS:
-        book.add("large", seed, cache_bytes=1 << 26)
-    return book
+    return book_of(reference, "large")
 
 
 @pytest.fixture(scope="module", params=["bfloat16", "float32"])
@@ -34,12 +28,7 @@ def book(request, dtype):
 
 
 def count(book, kernel):
-    total = 0
-    for case in book:
-        draw, (golden,) = book.materialise(case)
-        out = kernel(*draw.inputs, book.reference.mods)
-        total += gate(out, golden, case.bounds[0]).passed
-    return total
+    return passed(book, kernel, book.reference.mods)
 
 
 def held(t):

@@ -4,12 +4,10 @@ import pytest
 import torch
 from attention_styles import HONEST, scores_of
 from problem_files import attention
+from seeded_verdicts import SEEDS, book_of, passed
 
-from hotloop.worker.cases import CaseBook
-from hotloop.worker.compare import gate
 from hotloop.worker.reference import build_reference
 
-SEEDS = range(10)
 SIGMOID = (
     'import math\nnormalize = "sigmoid"\nBIAS = -math.log(S)\n'
     "def score_mod(score, b, h, q_idx, kv_idx):\n    return score + BIAS\n"
@@ -20,20 +18,11 @@ SIGMOID = (
 def book(request):
     body = f'dtype = "{request.param}"\n{SIGMOID}'
     reference = build_reference(attention(body, B=1, H=2, S=512, D=32))
-    assert "positive_mean" in reference.profiles
-    made = CaseBook(reference, "nominal")
-    for seed in SEEDS:
-        made.add("positive_mean", seed, cache_bytes=1 << 26)
-    return made
+    return book_of(reference, "positive_mean")
 
 
 def count(book, kernel):
-    total = 0
-    for case in book:
-        draw, (golden,) = book.materialise(case)
-        out = kernel(*draw.inputs, book.reference.mods)
-        total += gate(out, golden, case.bounds[0]).passed
-    return total
+    return passed(book, kernel, book.reference.mods)
 
 
 @pytest.mark.parametrize("limit", [-8.0, -9.0, -10.0])

@@ -6,28 +6,17 @@ Each mistake had passed every profile: no parameter had a value that shows it.
 import pytest
 import torch
 from problem_files import forward
+from seeded_verdicts import SEEDS, book_of
 from torch.nn import functional as F
 
 from hotloop.worker.bound import Rigour
-from hotloop.worker.cases import CaseBook
 from hotloop.worker.compare import gate
 from hotloop.worker.constants import SIZES, VARIANCE_BITS, perturb
 from hotloop.worker.reference import build_reference
 
-SEEDS = range(10)
-
 
 def build(body, x, init="pass"):
     return build_reference(forward(body, x, init=init))
-
-
-def book_of(reference, profile):
-    assert profile in (*reference.profiles, *reference.final_profiles)
-    book = CaseBook(reference, "nominal")
-    for seed in SEEDS:
-        book.add(profile, seed, cache_bytes=1 << 26)
-    assert len(book.cases) == len(SEEDS)
-    return book
 
 
 def passed_on(book, kernel):

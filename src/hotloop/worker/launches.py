@@ -72,11 +72,16 @@ class Launches:
         stock = interpreter.GridExecutor.__call__
 
         def call(executor: Any, *args: Any, **named: Any) -> Any:
-            _run_hooks(executor, args, named)
-            if self.watching:  # before the launch: what a grid function does is no kernel's work
-                executor.grid = _sized_grid(executor, args, named)
-            arguments = (*args, *named.values())
-            return self.run(arguments, lambda: stock(executor, *args, **named))
+            hooks, grid = executor.pre_run_hooks, executor.grid
+            try:
+                executor.pre_run_hooks = []
+                _run_hooks(hooks, executor, args, named)
+                if self.watching:  # before the launch: what a grid function does is no kernel's
+                    executor.grid = _sized_grid(executor, args, named)
+                arguments = (*args, *named.values())
+                return self.run(arguments, lambda: stock(executor, *args, **named))
+            finally:  # `kernel[grid]` may be held, and called again with other arguments
+                executor.pre_run_hooks, executor.grid = hooks, grid
 
         interpreter.GridExecutor.__call__ = call
 
@@ -90,9 +95,10 @@ def _sized_grid(executor: Any, args: Sequence[Any], named: Mapping[str, Any]) ->
     return executor.grid(inspect.getcallargs(executor.fn, *args, **given))
 
 
-def _run_hooks(executor: Any, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+def _run_hooks(
+    hooks: Sequence[Any], executor: Any, args: Sequence[Any], named: Mapping[str, Any]
+) -> None:
     # Also the candidate's own. Triton's executor would run them inside of the launch.
-    hooks, executor.pre_run_hooks = executor.pre_run_hooks, []
     known = inspect.signature(executor.fn).parameters
     for hook in hooks:
         hook(*args, **{name: value for name, value in named.items() if name in known})
