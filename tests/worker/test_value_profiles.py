@@ -120,6 +120,12 @@ MISTAKES = {
         ),
         lambda draw: (norm_in_one_pass(draw),),
     ),
+    "alike": (
+        ("torch.nn.functional.triplet_margin_loss(x, y, z)", *(["torch.rand(64, 64)"] * 3)),
+        lambda draw: (
+            torch.nn.functional.triplet_margin_loss(*draw.inputs, eps=0.0),  # hidden by the margin
+        ),
+    ),
     "integers": (
         ("x @ y", "torch.rand(64, 256)", "torch.rand(256, 64)"),
         lambda draw: (draw.inputs[0] @ draw.inputs[1] + 1e-6,),

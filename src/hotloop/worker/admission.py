@@ -80,7 +80,8 @@ def applicable(reference: ModelReference) -> tuple[str, ...]:
     biased = ("biased",) if reference.bias_rules is not None else ()
     opposed = ("opposed",) if reference.reach.opposed_weights else ()
     usual = ("shipped", "normal", "positive_mean", "negative", "large", "far")
-    profiles = (*usual, *opposed, *biased)
+    alike = ("alike",) if reference.reach.alike and not reference.census.multilinear else ()
+    profiles = (*usual, *opposed, *biased, *alike)
     return (*profiles, "integers") if reference.census.multilinear and all(free) else profiles
 
 

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from hotloop.errors import ProblemError
+from hotloop.worker.alike import bring_near
 from hotloop.worker.arguments import encode_args
 from hotloop.worker.dense_tensors import require_drawable
 from hotloop.worker.mask_rows import make_rows
@@ -137,6 +138,8 @@ def overwrite(
             FORMS[law](value)
         if profile == "opposed" and place in reach.opposed_inputs:
             value.mul_(SCALE)
+    if profile == "alike":
+        bring_near(values, reach.alike, gen)
 
 
 def own_memory(tensor: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from hotloop.worker import baselines, from_bias, golden, inputs, parameters, value_profiles
+from hotloop.worker import alike, baselines, from_bias, golden, inputs, parameters, value_profiles
 from hotloop.worker.admission import admitted, for_final
 from hotloop.worker.attribution import user_code
 from hotloop.worker.bound import Rigour
@@ -266,6 +266,7 @@ class ModelReference(Reference):
         with self.census, counter, products, lookups:
             self.eager(draw)
         self.reach.tables = frozenset(lookups.tables)
+        self.reach.alike = alike.places(draw.inputs, self.sources)
         free = {i for i in products.inputs if self.sources[i] in FREE}
         if free:
             self.reach.opposed_inputs = frozenset(free)

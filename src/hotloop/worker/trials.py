@@ -61,6 +61,8 @@ of -1e9 added and not filled in leaves nothing of the others, in eager as in any
 OPPOSED_FACTOR = 4.0
 """The same of opposed scales, which change no bit of a product: where they do, inputs are used
 elsewhere too."""
+ALIKE_FACTOR = 4.0
+"""The same of inputs alike: an angle between them is rounding error in every implementation."""
 WIDE_FACTOR = 4.0
 """The same of other constants on large values, which are there for what large values show."""
 
@@ -88,7 +90,8 @@ class Trials:
             "large": self._large,
             "negative": self._negative,
             "far": self._far,
-            "opposed": self._opposed,
+            "opposed": lambda: self._as_usual("opposed", OPPOSED_FACTOR, below=LARGEST_FRAC),
+            "alike": self._alike,
             "biased": self._biased,
         }
         return special[profile]() if profile in special else self.plain(profile)
@@ -194,13 +197,18 @@ class Trials:
         """Return whether eager was over `factor` times as far off on what was tried last."""
         return any(a > factor * b for a, b in zip(self.errors, than, strict=True))
 
-    def _opposed(self) -> str | None:
-        reason = self.plain("opposed", below=LARGEST_FRAC)
+    def _as_usual(self, profile: str, factor: float, *, below: float | None = None) -> str | None:
+        reason = self.plain(profile, below=below)
         if reason is None and not self.usual:
             return "nothing is known of ordinary values"
-        if reason is None and self.is_worse(self.usual, OPPOSED_FACTOR):
+        if reason is None and self.is_worse(self.usual, factor):
             return "the reference itself is further off there than on ordinary values"
         return reason
+
+    def _alike(self) -> str | None:
+        unsigned = self.reference.reach.unsigned
+        unsigned |= {"alike"} if "normal" in unsigned else set()
+        return self._as_usual("alike", ALIKE_FACTOR)
 
     def _biased(self) -> str | None:
         reference, reason = self.reference, None

@@ -104,6 +104,12 @@ MODEL_PROFILES = (
         "saturates",
         "a variance in one pass behind a bias; extrema that begin at 0 behind one",
     ),
+    _fast(
+        "alike",
+        "N(0, 1), or its size, in one of the inputs of a shape; others are within 1 % of it, the "
+        "first of them equal in every second row",
+        "an epsilon within a distance left out; squares taken apart, which cancel",
+    ),
     _fast("integers", "{-1, 0, 1}", "an element left out or counted twice, bit for bit"),
     _final("uniform", "U(-1, 1)", "negative values, where `normal` leaves the domain"),
     _final("small", "N(0, 1) times 1e-3", "a wrong or missing epsilon, small values skipped"),
@@ -180,6 +186,8 @@ class Reach(ParameterReach):
     """Whether only a part of `constant_rows` is constant."""
     opposed_inputs: frozenset[int] = frozenset()
     """Places of what `opposed` scales up."""
+    alike: tuple[tuple[int, ...], ...] = ()
+    """Places of inputs that share a shape, by shape."""
 
 
 def fill(tensor: Tensor, profile: str, gen: torch.Generator, reach: Reach) -> None:
@@ -273,6 +281,7 @@ _FILLS: Mapping[str, Callable[[Tensor, torch.Generator, Reach], None]] = {
     "far": _far,
     "biased": _normal,
     "opposed": _normal,
+    "alike": _normal,
     "integers": _integers,
     "small": _small,
     "sparse": _sparse,
