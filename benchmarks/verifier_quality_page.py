@@ -145,6 +145,12 @@ def _mutation(found: Row) -> Iterator[str]:
             f"Final tier: {counted.get('killed', 0)} of {counted['counted']} refused, a sample "
             "chosen before."
         )
+    if len(commits := found.get("commits", {})) > 1:
+        yield (
+            "Judged by several commits: "
+            + ", ".join(f"{n} by {c}" for c, n in commits.items())
+            + "."
+        )
 
 
 def _audit(found: Row) -> Iterator[str]:

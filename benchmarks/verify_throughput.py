@@ -67,7 +67,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--gpus", type=int, default=None, help="how many; by default all")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--logs", type=Path, default=ROOT / "runs" / "bench-verify")
-    parser.add_argument("--out", type=Path, help="by default benchmarks/results/verify_GPU.json")
+    parser.add_argument(
+        "--out", type=Path, help="by default benchmarks/results/verify_throughput_GPU.json"
+    )
     return parser.parse_args(argv)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks.mutation.cuda_rule import cuda_mutants
 from benchmarks.mutation.rule import Mutant, Rule, canonical, difference, mutants
 from benchmarks.mutation.substrates import Substrate
+from benchmarks.results_file import commit
 
 Row = dict[str, Any]
 CUDA_FACTOR = 2
@@ -134,4 +135,5 @@ def row_of(substrate: Substrate, source: str, mutant: Mutant) -> Row:
         "rule": mutant.rule,
         "group": mutant.group,
         "diff": difference(source, mutant.source, substrate.language),
+        "commit": commit(),  # a run that goes on after a change has rows of several
     }

@@ -24,6 +24,7 @@ def result_rows(rows: Sequence[Row]) -> list[Row]:
         kind = kind_of(row)
         kept = {key: row[key] for key in ("key", "substrate", "family", "rule", "group")}
         kept |= {"kind": kind, "language": row.get("language", DEFAULTS["language"])}
+        kept |= {key: row[key] for key in ("commit",) if key in row}
         if "verdict" in row:
             kept["status"] = row["verdict"]["status"]
         final_survivor = False

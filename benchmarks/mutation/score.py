@@ -94,6 +94,7 @@ def summary(rows: Sequence[Row], device: str = "cpu") -> Row:
         "worst_group": _worst(shares(rows, "group")),
         "final": _final(rows),
         "notes": list(NOTES[device]),
+        "commits": dict(Counter(row["commit"] for row in rows if "commit" in row).most_common()),
         "survivors_by_witness": dict(Counter(map(_witness_profile, survivors)).most_common()),
         "killed_by_status": dict(Counter(r["verdict"]["status"] for r in killed).most_common()),
         "killed_by_profile": dict(

@@ -13,7 +13,8 @@ from benchmarks.mutation.rules import cuda_rules_of, rules_of
 from benchmarks.mutation.score import kind_of, summary, table, witness_text
 from benchmarks.mutation.substrates import SUBSTRATES, substrates_of
 from benchmarks.mutation.worker import candidate_of
-from benchmarks.results_file import ROOT
+from benchmarks.results_file import ROOT, commit
+from benchmarks.verifier_quality_page import _mutation
 
 from hotloop.core.problem import Policy
 from hotloop.verify.static_rules import check_candidate
@@ -115,7 +116,20 @@ def test_a_row_says_what_was_changed():
     made = row_of(substrate, substrate.source(), mutant)
     assert made["key"] == f"hard_tanh/{mutant.digest}"
     assert made["diff"].splitlines()[1].endswith("1.0))")
+    assert made["commit"] == commit()
     json.dumps(made)
+
+
+def test_a_file_of_several_commits_says_so():
+    rows = [
+        row("shown", "PASSED", key=k) | {"commit": c} for k, c in zip("abc", "yxy", strict=True)
+    ]
+    found = summary(rows, "cuda")
+    assert found["commits"] == {"y": 2, "x": 1}
+    assert [r["commit"] for r in result_rows(rows)] == ["y", "x", "y"]
+    told = " ".join(_mutation(found))
+    assert "Judged by several commits: 2 by y, 1 by x." in told
+    assert "several commits" not in " ".join(_mutation(summary(rows[:1], "cuda")))
 
 
 def test_substrates_are_many_distinct_and_there():

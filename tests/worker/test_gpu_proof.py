@@ -100,7 +100,7 @@ class Holder:
     def kill(self) -> Exit | None:
         self._process.kill()
         self._process.communicate(timeout=15)  # closes the pipe too
-        return Exit(None, signal.SIGKILL, 0)
+        return Exit(None, signal.SIGKILL)
 
 
 VERDICT = Verdict(
@@ -135,7 +135,7 @@ class Gone:
     pid = 1 << 22
 
     def kill(self) -> Exit | None:
-        return Exit(None, signal.SIGKILL, 0)
+        return Exit(None, signal.SIGKILL)
 
 
 def unlisted(found: GpuReading | NoReading) -> GpuReading | NoReading:

@@ -132,6 +132,31 @@ def test_a_write_just_before_an_offset_tensor_shows(offset):
     assert not arena.gaps_intact(layout)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("before", [(3,), (4,)], ids=["odd bytes before", "even bytes before"])
+def test_what_lies_beside_a_tensor_is_not_a_number(dtype, before):
+    layout = Layout()
+    layout.place(before, (1,), torch.uint8)
+    slot = layout.place((5,), (1,), dtype, offset=Offset.ELEMENT)
+    arena = Arena.create("cpu", layout.size_bytes)
+    arena.fill_gaps(layout)
+    end = slot.offset + slot.span_bytes
+    after = arena.bytes[end : end + 64 * dtype.itemsize].view(dtype)
+    assert bool(after.isnan().all())
+    near = arena.bytes[slot.offset - 64 * dtype.itemsize : slot.offset].view(dtype)
+    assert bool(near.isnan().all())
+    arena.view(slot).fill_(2)
+    assert arena.gaps_intact(layout)
+    after[0] = after[1]  # the same bits
+    assert arena.gaps_intact(layout)
+    for stored in (0.0, float("nan")):
+        after[3] = stored
+        assert not arena.gaps_intact(layout)
+        arena.fill_gaps(layout)
+    after.view(torch.uint8)[:8] = 255  # a whole number, -1
+    assert not arena.gaps_intact(layout)
+
+
 def test_the_final_tier_has_every_profile_and_new_seeds(nominal):
     known = {case.seed for case in nominal.nominal.book}
     cases = [case for book in nominal.fresh_books(nominal.nominal, {}) for case in book]

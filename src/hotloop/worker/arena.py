@@ -4,7 +4,8 @@ One allocation holds every tensor that crosses: inputs and outputs of several se
 buffers. On `cuda` it is plain device memory handed over by CUDA IPC, on `cpu` a memfd. The judge
 makes it, the candidate maps it; the judge must outlive the mapping. What lies in it is data.
 
-Red zones: the gaps between slots hold a byte pattern that the judge checks after calls.
+Red zones: the gaps between slots hold a pattern that the judge checks after calls. It is NaN, so
+that what a kernel reads beside a tensor shows in its results, also where it is multiplied by 0.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from hotloop.worker import cudriver
 ALIGN_BYTES = 512
 """Where tensors begin; torch's own allocator keeps to it too."""
 GAP_BYTES = 4096
-GAP_PATTERN = 0xA5
+GAP_PATTERN = (0xFD, 0x7F)
+"""Bytes at even and at odd addresses: NaN in float16, bfloat16, float32 and float64, and not the
+one that a GPU itself makes of 0/0, nor -1, which stores out of bounds might well write."""
 GRANULE_BYTES = 2 << 20
 
 
@@ -98,8 +101,8 @@ class Layout:
         """
         aligned = -(-self.size_bytes // ALIGN_BYTES) * ALIGN_BYTES
         start = aligned + offset.bytes_of(dtype)
-        if start > aligned:
-            self.gaps.append((aligned, start))
+        if start > self.size_bytes:
+            self.gaps.append((self.size_bytes, start))
         slot = Slot(start, tuple(shape), tuple(strides), dtype_name(dtype))
         end = start + slot.span_bytes
         self.gaps.append((end, end + GAP_BYTES))
@@ -119,6 +122,7 @@ class Arena:
         self.token = token
         """What the other process needs to map it (JSON values); `fd` is passed apart."""
         self._owner = owner
+        self._patterns: torch.Tensor | None = None
 
     @classmethod
     def create(cls, device: str, size_bytes: int) -> Arena:
@@ -171,16 +175,24 @@ class Arena:
     def fill_gaps(self, layout: Layout) -> None:
         """Write the red-zone pattern."""
         for start, end in layout.gaps:
-            self.bytes[start:end].fill_(GAP_PATTERN)
+            self.bytes[start:end].copy_(self._pattern(start, end))
 
     def gaps_intact(self, layout: Layout) -> bool:
         """Whether nobody wrote between the slots."""
         parts = [self.bytes[start:end] for start, end in layout.gaps]
-        return bool((torch.cat(parts) == GAP_PATTERN).all().item())
+        pattern = [self._pattern(start, end) for start, end in layout.gaps]
+        return torch.equal(torch.cat(parts), torch.cat(pattern))
+
+    def _pattern(self, start: int, end: int) -> torch.Tensor:
+        if self._patterns is None:
+            pair = torch.tensor(GAP_PATTERN, dtype=torch.uint8, device=self.bytes.device)
+            self._patterns = pair.repeat(GAP_BYTES)
+        return self._patterns[start % 2 :][: end - start]
 
     def close(self) -> None:
         """Free the allocation; only after the candidate is gone."""
         owner, self._owner = self._owner, None
+        self._patterns = None
         self.bytes = torch.empty(0, dtype=torch.uint8)
         if owner is not None:
             owner.free()
