@@ -42,20 +42,24 @@ FAULTS: dict[str, Callable[[str], str]] = {
 def _change_output(source: str, change: Callable[[str], str]) -> str:
     """Replace the value of the `tl.store(pointers, value, ...)` that writes the output.
 
-    That is the one with pointers called `out...`, else the last one of the file.
+    That is the one with pointers called `out...`, else the last one of the file; without any, as in
+    Gluon, the last `shared.store(value)`, which the copy engine takes out.
 
     Raises:
         ValueError: there is none.
     """
-    stores = [
-        node
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "tl.store"
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    stores = [c for c in calls if ast.unparse(c.func) in ("tl.store", "gl.store")]
+    named = [c for c in stores if ast.unparse(c.args[0]).startswith("out")]
+    shared = [
+        c
+        for c in calls
+        if isinstance(c.func, ast.Attribute) and c.func.attr == "store" and len(c.args) == 1
     ]
-    named = [node for node in stores if ast.unparse(node.args[0]).startswith("out")]
-    if not stores:
-        raise ValueError("expected a `tl.store` in the source")
-    value = max(named or stores, key=lambda node: node.lineno).args[1]
+    found = named or stores or shared
+    if not found:
+        raise ValueError("expected a `tl.store` or a `shared.store` in the source")
+    value = max(found, key=lambda node: node.lineno).args[-1 if found is shared else 1]
     text = ast.get_source_segment(source, value)
     if text is None:
         raise ValueError("expected a source that its own syntax tree can be found in")

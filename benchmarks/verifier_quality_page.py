@@ -137,6 +137,8 @@ def _mutation(found: Row) -> Iterator[str]:
     if worst := worst_group(found):
         counted = found["by_group"][worst[1]]["counted"]
         yield f"Worst class: {worst[1]}, {shown(worst[0], SHARE)} of {counted}."
+    if survivors := found.get("survivors"):
+        yield f"Passed, and explained in decision 006: {_names(survivors)}."
     if outside := total.get("out_of_bounds_passed"):
         yield f"{outside} more read or wrote out of bounds without a wrong value, and passed."
     if final := found.get("final"):

@@ -159,7 +159,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
     ),
     "mutation_cpu": (
         "device", "mutants", "rules", "kernels", "total", "by_group", "final",
-        "survivors_by_witness", "killed_by_status", "notes",
+        "survivors", "survivors_by_witness", "killed_by_status", "notes", "commits",
     ),
     "audit": (
         "problems", "ranked", "not_ranked", "refused", "errors",

@@ -105,7 +105,7 @@ class Benchmark:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._gpus = visible_gpus(args.gpus)
-        self._path = args.out or RESULTS / f"verify_{gpu_slug()}.json"
+        self._path = args.out or RESULTS / f"verify_throughput_{gpu_slug()}.json"
         self._logs = args.logs.resolve()
         self._rows = {row["key"]: row for row in rows_of(self._path, commit())}
         self._lock = threading.Lock()

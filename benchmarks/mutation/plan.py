@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -118,6 +119,7 @@ class Progress:
     def machine(self, found: Row) -> Row:
         """Keep what a judge said of its machine; returns that of an earlier run if none did."""
         if found:
+            found = {**found, "cpu_count": os.cpu_count()}
             self._machine.write_text(json.dumps(found), encoding="utf-8")
         elif self._machine.exists():
             return dict(json.loads(self._machine.read_text(encoding="utf-8")))

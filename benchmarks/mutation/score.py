@@ -95,6 +95,7 @@ def summary(rows: Sequence[Row], device: str = "cpu") -> Row:
         "final": _final(rows),
         "notes": list(NOTES[device]),
         "commits": dict(Counter(row["commit"] for row in rows if "commit" in row).most_common()),
+        "survivors": sorted(f"{row['substrate']}/{row['rule']}" for row in survivors),
         "survivors_by_witness": dict(Counter(map(_witness_profile, survivors)).most_common()),
         "killed_by_status": dict(Counter(r["verdict"]["status"] for r in killed).most_common()),
         "killed_by_profile": dict(

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 import subprocess
 import sys
 
@@ -98,8 +99,9 @@ def test_progress_goes_on_after_a_line_that_was_cut(tmp_path):
 
 def test_progress_knows_the_machine_of_an_earlier_run(tmp_path):
     assert Progress(tmp_path / "rows.jsonl").machine({}) == {}
-    assert Progress(tmp_path / "rows.jsonl").machine({"gpu": "H"}) == {"gpu": "H"}
-    assert Progress(tmp_path / "rows.jsonl").machine({}) == {"gpu": "H"}
+    assert Progress(tmp_path / "rows.jsonl").machine({"gpu": "H"})["gpu"] == "H"
+    known = Progress(tmp_path / "rows.jsonl").machine({})
+    assert known == {"gpu": "H", "cpu_count": os.cpu_count()}
 
 
 def test_a_smaller_limit_takes_a_part_of_a_larger_one():

@@ -2,6 +2,7 @@
 
 import ast
 import os
+from pathlib import Path
 
 import pytest
 from benchmarks.faults import FAULTS, refused, uncompilable, wrong
@@ -78,6 +79,15 @@ def test_the_output_is_spoiled_and_nothing_else():
     )
     with pytest.raises(ValueError, match="store"):
         wrong("x = 1")
+
+
+def test_in_gluon_what_the_copy_engine_takes_out_is_spoiled():
+    text = (Path(__file__).parents[1] / "templates/golden/hopper_causal_softcap.py.txt").read_text()
+    before = "o.index(w).reshape([ROWS, BLOCK_D]).store(acc.to(DTYPE))"
+    assert text.count(before) == 1
+    after = "o.index(w).reshape([ROWS, BLOCK_D]).store((acc.to(DTYPE)) * 2 + 1)"
+    assert wrong(text) == text.replace(before, after)
+    assert "store(no_such_value)" in uncompilable(text)
 
 
 def test_a_constant_that_is_not_there_is_an_error():
