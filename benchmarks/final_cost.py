@@ -160,6 +160,7 @@ def summary(rows: Sequence[Row]) -> Row:
     """Return the longest final of each kind, and how many tools ran and did not."""
     finals = [final for row in rows for final in row["finals"]]
     found: Row = {"problems": len(rows), "within_limits": sum(map(is_within_limits, rows))}
+    found["suite"] = len(SUBJECTS)
     for kind, limit_s in LIMIT_S.items():
         walls = [final["wall_s"] for final in finals if final["kind"] == kind]
         found[kind] = {"limit_s": limit_s, "longest_s": max(walls, default=None)}

@@ -169,7 +169,7 @@ KEPT: Mapping[str, tuple[str, ...]] = {
         "kernels", "empty_ms", "understated", "control_outside", "control_worst", "copy_gbps",
     ),
     "final_cost": (
-        "problems", "within_limits", "full", "short", "tools_ran", "tools_skipped",
+        "problems", "suite", "within_limits", "full", "short", "tools_ran", "tools_skipped",
     ),
     "throughput": (
         "problems", "new_passed", "gpu_s", "wall_s", "early_failure_s", "unexpected_verdicts",

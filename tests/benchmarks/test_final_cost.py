@@ -1,5 +1,7 @@
 """Table and summary of what a final tier costs, and what is refused before anything runs."""
 
+from benchmarks.verifier_quality_page import FINALS, _final_cost
+
 from benchmarks import final_cost
 
 
@@ -55,3 +57,11 @@ def test_unknown_problems_and_missing_data_are_one_line(capsys, monkeypatch):
     errors = capsys.readouterr().err.splitlines()
     assert "kernelbench/9/9" in errors[0]
     assert "HOTLOOP_KERNELBENCH" in errors[1]
+
+
+def test_what_was_not_measured_is_said():
+    found = final_cost.summary([GOOD])
+    assert found["suite"] == len(final_cost.SUBJECTS) == FINALS
+    assert "5 of the benchmark's 6 problems were not measured." in " ".join(_final_cost(found))
+    whole = final_cost.summary([GOOD] * FINALS)
+    assert "not measured" not in " ".join(_final_cost(whole))
