@@ -69,6 +69,19 @@ def test_the_commands_hold_what_the_search_depends_on(problem):
     assert "--set S=64" in plan.verify_command()
 
 
+def test_a_command_names_a_data_set_only_where_the_problem_is_of_it(problem, tmp_path):
+    level = tmp_path / "data" / "level1"
+    level.mkdir(parents=True)
+    (level / "2_Relu.py").write_text(
+        "class Model: ...\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n"
+    )
+    of_set = plan_search("kernelbench/1/2", device="cpu", data=tmp_path / "data")
+    of_file = plan_search(problem, device="cpu", data=tmp_path / "data")
+    for command in ("search_command", "verify_command"):
+        assert f"--data {tmp_path / 'data'}" in getattr(of_set, command)()
+        assert "--data" not in getattr(of_file, command)(), "a file is refused with one"
+
+
 def test_a_loaded_problem_is_taken_as_it_is(problem):
     loaded = plan_search(problem, device="cpu").problem
     assert plan_search(loaded, device="cpu").spec.problem_id == loaded.id

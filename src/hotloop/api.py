@@ -20,7 +20,6 @@ from hotloop.core.verdict import Tier, Verdict
 from hotloop.engine import Parts, RunResult, StopFlag, run_search
 from hotloop.errors import ConfigError
 from hotloop.kernel_file import read_candidate
-from hotloop.llm.spec import ModelOptions, SpecKind, open_model
 from hotloop.plan import BEST_FOLDER, BUILTIN, SearchPlan, find_problem, plan_search
 from hotloop.report.best import BestResult, retire_best, write_best
 from hotloop.search_options import ProblemOptions, SearchOptions
@@ -28,12 +27,18 @@ from hotloop.store.failure import store_errors
 from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import SqliteStore
 from hotloop.verify import LocalVerifier, find_device
-from hotloop.verify.bundle import read_verdicts
+from hotloop.verify.bundle import Verdicts, read_verdicts
 from hotloop.verify.outside import take_in
 from hotloop.verify.turns import Turns
 from hotloop.warm.client import Request, verify_warm
 from hotloop.warm.watch import JudgeSilent
-from hotloop.wiring import in_turns, open_generator, open_verifier, strategy_factory
+from hotloop.wiring import (
+    in_turns,
+    make_folder_of_answers,
+    open_generator,
+    open_verifier,
+    strategy_factory,
+)
 
 DEFAULT_ISOLATION: str = Settings.model_fields["min_isolation"].default
 
@@ -60,15 +65,14 @@ def run_plan(
         HotloopError: see `optimize`.
     """
     stop = stop or StopFlag()
-    if plan.model.kind is SpecKind.DIRECTORY and not plan.start_only:
-        # A folder that cannot be made is told of before a run's folder is.
-        open_model(plan.model, ModelOptions(environ={})).close()
+    make_folder_of_answers(plan)  # one that cannot be made is told of before a run's folder is
+    brought = None if plan.verdicts is None else read_verdicts(plan.verdicts)
     with SqliteStore(plan.folder) as store:
         store.begin(plan.spec, plan.problem)
         if store.warning is not None:
             listen(Event(kind="warning", payload={"message": store.warning}))
-        if plan.verdicts is not None:
-            _take_in(plan, store, listen)
+        if brought is not None:
+            _take_in(plan, store, brought, listen)
         verifier = open_verifier(plan, store)
         if turns is not None:
             verifier = in_turns(verifier, turns, stop)
@@ -98,9 +102,8 @@ def run_plan(
     return result
 
 
-def _take_in(plan: SearchPlan, store: SqliteStore, listen: Listener) -> None:
-    assert plan.verdicts is not None
-    taken = take_in(store, plan.problem, read_verdicts(plan.verdicts))
+def _take_in(plan: SearchPlan, store: SqliteStore, brought: Verdicts, listen: Listener) -> None:
+    taken = take_in(store, plan.problem, brought)
     told = list(taken.warnings)
     if not (taken.infos or taken.verdicts or taken.errors or told):
         told.append(f"{plan.verdicts} holds nothing new for this run")

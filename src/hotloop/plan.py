@@ -161,7 +161,8 @@ def plan_search(problem: str | Path | Problem, **options: Unpack[SearchOptions])
         choose_tier(config.min_isolation)
     check_folder(config.out)
     check_strategy(config.strategy, model)
-    data, verdicts = options.get("data"), options.get("verdicts")
+    data = options.get("data") if is_kernelbench_name(found.name) else None  # a file has none
+    verdicts = options.get("verdicts")
     if verdicts is not None and not judge.is_bundle:
         raise ConfigError("--verdicts: it belongs to a run with --judge bundle; add that")
     plan = SearchPlan(

@@ -45,6 +45,16 @@ from hotloop.verify.turn_verifier import Stop, TurnVerifier
 from hotloop.verify.turns import Turns
 
 
+def make_folder_of_answers(plan: SearchPlan) -> None:
+    """Make the folder that prompts are written to, where the model is one; do nothing else.
+
+    Raises:
+        ConfigError: it cannot be made or written.
+    """
+    if plan.model.kind is SpecKind.DIRECTORY and not plan.start_only:
+        open_model(plan.model, ModelOptions(environ={})).close()
+
+
 def open_verifier(plan: SearchPlan, store: Store) -> Verifier:
     """Return the judge of the plan: here, behind ssh, or by files. Its caller closes it.
 

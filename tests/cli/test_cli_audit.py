@@ -113,6 +113,14 @@ def test_bad_input_is_one_line(tmp_path, capsys, monkeypatch):
         assert captured.out == ""
 
 
+def test_a_cage_that_there_is_not_is_told_before_the_reference_is_loaded(tmp_path, capsys):
+    (tmp_path / "relu.py").write_text(RELU)
+    words = ("audit", str(tmp_path / "relu.py"), "--device", "cpu", "--min-isolation", "T9")
+    assert main(words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--min-isolation: expected T0, T1 or T2, got 'T9'" in line
+
+
 @pytest.mark.slow
 def test_the_command_audits_a_file(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

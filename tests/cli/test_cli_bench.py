@@ -222,6 +222,12 @@ def test_bad_input_is_one_line_and_starts_nothing(place, capsys, words, why):
     assert (events(place), sorted(p.name for p in place.iterdir())) == before
 
 
+def test_a_folder_of_answers_that_cannot_be_made_skips_no_problem(place, capsys):
+    assert bench(model="dir:/proc/answers") == 2
+    assert capsys.readouterr().err.startswith("hotloop: dir:/proc/answers: expected a folder that")
+    assert sorted(p.name for p in place.iterdir()) == ["data"]
+
+
 def test_without_a_data_set_or_with_an_unknown_suite_nothing_is_made(place, capsys, monkeypatch):
     monkeypatch.delenv("HOTLOOP_KERNELBENCH")
     assert main(["bench", "kernelbench"]) == 2

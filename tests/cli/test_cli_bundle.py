@@ -85,14 +85,16 @@ def test_what_does_not_fit_the_time_is_exit_code_4(bundle, capsys):
         (("--device", "cpu", "--min-isolation", "T9"), "--min-isolation"),
         (("--device", "cpu", "--out", "SAME"), "the bundle itself"),
         (("--device", "cpu", "--out", "/nowhere/v"), "/nowhere/v"),
+        (("--device", "cpu", "--out", "."), "--out . is a folder; name a file in it"),
     ],
 )
 def test_bad_options_are_one_line(bundle, capsys, words, why):
     words = [bundle if word == "SAME" else word for word in words]
     assert run("judge", "--bundle", bundle, *words) == 2
-    err = capsys.readouterr().err.splitlines()
-    assert why in err[-1]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert why in line
     read_bundle(bundle)  # unharmed
+    assert not bundle.with_name("bundle.verdicts").exists()
 
 
 def test_what_is_no_bundle_is_refused(tmp_path, capsys):

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from hotloop.cli import main as main_module
+from hotloop.cli import options
 from hotloop.cli.main import main
-from hotloop.cli.output import writing
-from hotloop.errors import HotloopError
+from hotloop.cli.output import check_file, writing
+from hotloop.errors import ConfigError, HotloopError
 
 ATTENTION = """\
 B, H, S, D = 1, 2, 32, 16
@@ -95,6 +96,7 @@ def refuse(capsys, code, *args):
         (("binary.py", "--device", "cpu"), "UTF-8"),
         (("kernelbench/1/19", "--device", "cpu"), "--data"),
         (("kernelbench/1/19", "--device", "cpu", "--data", "nowhere"), "nowhere"),
+        (("good.py", "--device", "cpu", "--data", "nowhere"), "--data: good.py is a file"),
         (("good.py", "--no-such-option"), "--no-such-option"),
         ((), "PROBLEM"),
     ],
@@ -115,11 +117,32 @@ def test_optimize_refuses_bad_input_with_2(folder, capsys, args, word):
         (("good.py", "kernel.py", "--tier", "slow"), "fast or final"),
         (("good.py", "kernel.py", "--tier", "final"), "needs a GPU"),
         (("nothing.py", "kernel.py"), "expected a problem"),
+        (("good.py", "kernel.py", "--data", "nowhere"), "--data: good.py is a file"),
         (("good.py",), "CANDIDATE"),
     ],
 )
 def test_verify_refuses_bad_input_with_2(folder, capsys, args, word):
     assert word in refuse(capsys, 2, "verify", *args, "--device", "cpu")
+
+
+def test_a_data_set_is_refused_for_a_file_unless_the_environment_names_it(folder, monkeypatch):
+    data = Path("nowhere")
+    for problem in ("kernelbench/1/19", "missing.py"):  # what is missing is told of as such
+        assert options.data_of(problem, data) == data
+    for environment in (None, "elsewhere"):
+        if environment is not None:
+            monkeypatch.setenv(options.DATA_VARIABLE, environment)
+        with pytest.raises(ConfigError, match="drop --data"):
+            options.data_of("good.py", data)
+    monkeypatch.setenv(options.DATA_VARIABLE, "nowhere/")
+    assert options.data_of("good.py", data) is None, "it is there for other commands"
+    assert options.data_of("kernelbench/1/19", data) == data
+
+
+@pytest.mark.parametrize("command", ["audit", "prompt"])
+def test_what_only_loads_a_file_takes_no_data_set_either(folder, capsys, command):
+    told = refuse(capsys, 2, command, "good.py", "--device", "cpu", "--data", "nowhere")
+    assert told.startswith("hotloop: --data: good.py is a file")
 
 
 def test_an_unknown_command_and_none_at_all_are_refused(capsys):
@@ -258,6 +281,22 @@ def test_what_cannot_be_written_is_named_with_the_cause(error, code, said):
     assert caught.value.exit_code == code
 
 
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        (".", "--out . is a folder; name a file in it, like calls.jsonl"),
+        ("nowhere/x", "--out nowhere/x: there is no folder nowhere; make it first"),
+        ("good.py/x", "--out good.py/x: good.py is a file; name another folder"),
+    ],
+)
+def test_a_place_where_no_file_can_be_is_refused_before_any_work(folder, out, said):
+    with pytest.raises(ConfigError) as caught:
+        check_file(Path(out), like="calls.jsonl")
+    assert str(caught.value) == said
+    for honest in ("x", "kernel.txt", str(folder / "x")):
+        check_file(Path(honest), like="calls.jsonl")
+
+
 def test_a_file_that_nobody_foresaw_is_named_and_is_not_stdout(monkeypatch, capsys):
     def refused(*args, **options):
         raise PermissionError(errno.EACCES, "Permission denied", "/some/file")
@@ -268,6 +307,15 @@ def test_a_file_that_nobody_foresaw_is_named_and_is_not_stdout(monkeypatch, caps
     told = capsys.readouterr().err
     assert "/some/file: Permission denied" in told
     assert "stdout" not in told
+
+
+def test_a_command_that_is_stopped_says_so(folder, monkeypatch, capsys):
+    def pressed(request):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["hotloop.cli.audit"], "find_device", pressed)
+    told = refuse(capsys, 130, "audit", "good.py", "--device", "cpu")
+    assert told == "hotloop: stopped; the same command goes on from here"
 
 
 @pytest.mark.parametrize("words", [("--short",), ("--tier", "slow"), ("--tier", "final")])

@@ -71,6 +71,15 @@ def test_plain_lines_tell_calls_attempts_without_code_and_what_is_awaited():
     assert "\x1b" not in "".join(lines)
 
 
+def test_a_call_that_an_earlier_session_began_is_not_called_asked():
+    asked = {"attempt": attempt(2)}
+    again = [Event(kind="asking", payload={**asked, "is_new": new}) for new in (False, True)]
+    assert plain_lines(again) == [
+        "going on with the call for attempt 2: draft",
+        "asking for attempt 2: draft",
+    ]
+
+
 def test_the_live_screen_shows_calls_in_flight_and_what_is_awaited():
     console = Console(file=io.StringIO(), width=160, color_system=None)
     console.print(draw(progress_of(EVENTS)))

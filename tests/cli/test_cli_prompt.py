@@ -4,6 +4,7 @@ import pytest
 from model_run import Scribe, info_of, plan_in, write_run
 
 from hotloop import api
+from hotloop.cli.options import DATA_VARIABLE
 from hotloop.cli.prompt import of_problem, of_run, prompt
 from hotloop.core.attempt import Action
 from hotloop.core.record import to_json
@@ -133,10 +134,14 @@ def test_the_command_prints_the_prompt_and_nothing_else(tmp_path, capsys):
     assert set(record) == {"prompt", "template", "problem_id", "attempt", "parents"}
 
 
-def test_options_of_a_problem_are_refused_for_a_run(tmp_path):
+def test_options_of_a_problem_are_refused_for_a_run(tmp_path, monkeypatch):
     folder = write_run(tmp_path).folder
     with pytest.raises(ConfigError, match="--language"):
         prompt(str(folder), language="cuda")
+    with pytest.raises(ConfigError, match="--data: a run has its own"):
+        prompt(str(folder), data=tmp_path)
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    prompt(str(folder), data=tmp_path)  # the environment's is for all commands
 
 
 @pytest.mark.slow

@@ -94,6 +94,7 @@ def test_bad_input_is_one_line(tmp_path, capsys):
         ([plan.folder, "--out", out], "none of these has a call"),
         ([tmp_path / "gone", "--out", out], "expected a run folder"),
         ([write_run(tmp_path / "b").folder, "--out", tmp_path / "no" / "out"], "no"),
+        ([plan.folder, "--out", "."], "--out . is a folder; name a file in it"),
     ):
         assert main(["record", *map(str, words)]) != 0
         told = capsys.readouterr().err.strip()

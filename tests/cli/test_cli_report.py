@@ -113,6 +113,7 @@ def test_reading_changes_nothing(place):
         (["data"], "data holds neither a suite nor a run"),
         (["s", "--out", "data"], "--out data is a folder; name a file in it"),
         (["s", "--out", "no/r.html"], "there is no folder no; make it first"),
+        (["s", "--figures", "no/f"], "--figures no/f: there is no folder no; make it first"),
     ],
 )
 def test_bad_input_is_one_line(place, capsys, words, said):

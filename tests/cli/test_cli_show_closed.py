@@ -8,6 +8,7 @@ from model_run import write_run
 from hotloop.cli.main import main
 from hotloop.core.record import to_json
 from hotloop.engine import StopReason
+from hotloop.errors import StoreError
 from hotloop.report.endings import GOES_ON, is_ended, open_status
 from hotloop.store.sqlite import SqliteStore
 
@@ -22,6 +23,7 @@ def ended(tmp_path):
         plan = write_run(tmp_path)
         with SqliteStore(plan.folder) as store:
             note = {"reason": reason, "budget": to_json(plan.spec.budget), "waiting": []}
+            note |= {"message": "the judge is\nnot there"} if reason == "failed" else {}
             store.note("stopped", note)
         return plan.folder
 
@@ -59,6 +61,7 @@ def test_what_a_closed_search_left_was_never_judged(ended, capsys):
 def test_so_was_what_a_spent_budget_left(ended, capsys):
     text = shown(capsys, ended("calls"))
     assert "never judged: the search ended (calls); a larger --max-calls goes on" in text
+    assert "failed:" not in text
 
 
 def test_no_budget_is_promised_to_help_where_a_recording_has_no_answer(ended, capsys):
@@ -76,6 +79,24 @@ def test_what_the_same_command_goes_on_with_still_waits(ended, capsys, reason):
     assert "never judged" not in text
     assert "no verdict yet" in shown(capsys, folder, "--attempt", 4)
     assert json.loads(shown(capsys, folder, "--json"))["never_judged"] == []
+
+
+def test_why_a_run_failed_is_said_until_it_goes_on(ended, capsys):
+    folder = ended("failed")
+    assert "failed: the judge is not there" in shown(capsys, folder).splitlines()
+    with SqliteStore(folder) as store:
+        (setup,) = store.notes("setup")
+        store.note("setup", setup)
+    assert "failed:" not in shown(capsys, folder)
+
+
+def test_so_is_what_the_journal_could_not_take(ended, capsys):
+    folder = ended("calls")
+    with pytest.raises(StoreError), SqliteStore(folder):
+        raise StoreError("run: the disk is full; free some space")
+    assert "failed: run: the disk is full; free some space" in shown(capsys, folder).splitlines()
+    SqliteStore(folder).close()
+    assert "failed:" not in shown(capsys, folder)
 
 
 def test_a_suite_is_named_as_one(tmp_path, capsys):

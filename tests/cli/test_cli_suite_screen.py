@@ -3,11 +3,12 @@
 import io
 import sys
 import threading
+import time
 
 import pytest
 from rich.console import Console
 from test_cli_bench import REPLY, bench, place  # noqa: F401  a fixture
-from test_cli_screen import Terminal, attempt, info, verdict
+from test_cli_screen import Terminal, attempt, info, until, verdict
 
 from hotloop.cli.suite_live import RUNNING_SHOWN, LiveSuite, draw_suite
 from hotloop.cli.suite_progress import RUNNING, SuiteProgress
@@ -128,6 +129,25 @@ def test_only_a_terminal_is_drawn_on(stream, environ, kind):
     screen = open_suite_screen(stream, environ, NAMES, lambda: asked.append(1) or {})
     assert isinstance(screen, kind)
     assert bool(asked) is (kind is LiveSuite), "200 journals are not read for plain lines"
+
+
+def test_a_problem_that_loads_for_long_is_told_of_until_it_is_loaded():
+    stream = io.StringIO()
+    quick, slow = NAMES[:2]
+    with PlainSuite(stream, loading_every_s=0.02) as screen:
+        screen.begin(quick, 30.0)
+        screen.take(quick, Event(kind="setup", payload={"info": info("cpu")}))
+        screen.begin(slow, 30.0)
+        until(lambda: stream.getvalue().count("not loaded after") == 2)
+        screen.end(slow, "skipped", "skipped: too large")
+        told = stream.getvalue().splitlines()
+        time.sleep(0.05)
+        assert stream.getvalue().splitlines() == told, "nothing is loaded any more"
+    waiting = [line for line in told if "not loaded after" in line]
+    assert len(waiting) >= 2
+    assert all(line.startswith(f"{slow}: not loaded after ") for line in waiting)
+    assert all(line.endswith("loading is given up after 20 min") for line in waiting)
+    assert told[-1] == f"{slow}: skipped: too large"
 
 
 def jobs_in(folder):

@@ -119,6 +119,23 @@ def test_without_any_pass_the_verdicts_are_counted(plan):
     assert "1 INCORRECT_NUMERICAL" in text
 
 
+@pytest.mark.parametrize(
+    ("passed", "reason", "goes_on"),
+    [
+        (False, StopReason.EXHAUSTED, False),
+        (True, StopReason.EXHAUSTED, True),  # its final check is to come
+        (False, StopReason.WALL, True),
+        (False, StopReason.INTERRUPTED, True),
+    ],
+)
+def test_where_nothing_is_left_to_try_no_command_goes_on(plan, passed, reason, goes_on):
+    fast = verdict(device="cuda", status=Status.PASSED if passed else Status.COMPILE_ERROR)
+    ended = replace(result(fast, reason=reason), best_attempt_id=None)
+    last = summary.closing(plan, ended).splitlines()[-1]
+    assert last.startswith("look closer: hotloop show")
+    assert ("; go on: hotloop optimize" in last) is goes_on
+
+
 def test_the_json_record_says_whether_it_passed_and_where_it_is(plan):
     record = json.loads(json.dumps(to_json(summary.record(plan, result(verdict())))))
     assert record["passed"] is True

@@ -6,13 +6,24 @@ from model_run import PROBLEM, plan_in, write_run
 from hotloop.cli.earlier_run import changes, go_on_command
 from hotloop.cli.main import main
 from hotloop.plan import plan_search
+from hotloop.store.sqlite import SqliteStore
+from hotloop.verify.bundle import Verdicts, write_verdicts
 
 
 def test_another_judge_is_said_and_the_same_is_not(tmp_path):
     write_run(tmp_path)
     assert changes(plan_in(tmp_path)) == []
     (line,) = changes(plan_in(tmp_path, judge="bundle"))
-    assert line == "judge: bundle from now on; the 3 verdicts so far are of local"
+    assert line == "judge: bundle from now on, local until now; the 3 verdicts so far stay"
+
+
+def test_verdicts_are_not_said_to_be_of_a_judge_that_was_asked_for_none(tmp_path):
+    write_run(tmp_path)
+    bundled = plan_in(tmp_path, judge="bundle")
+    with SqliteStore(bundled.folder) as store:
+        store.begin(bundled.spec, bundled.problem)
+    (line,) = changes(plan_in(tmp_path))
+    assert line == "judge: local from now on, bundle until now; the 3 verdicts so far stay"
 
 
 def test_a_limit_that_is_reached_already_is_said(tmp_path):
@@ -68,5 +79,18 @@ def test_neither_does_one_that_the_system_refuses(tmp_path, capsys, monkeypatch)
     (tmp_path / "p.py").write_text(PROBLEM)
     words = ["optimize", "p.py", "--device", "cpu", "--out", "run", "--model", "dir:/proc/answers"]
     assert main(words) == 2
-    assert "expected a folder that can be written" in capsys.readouterr().err.splitlines()[-1]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "expected a folder that can be written" in line
     assert not (tmp_path / "run").exists()
+
+
+def test_a_file_of_verdicts_that_is_not_there_leaves_no_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.py").write_text(PROBLEM)
+    words = ["optimize", "p.py", "--device", "cpu", "--judge", "bundle", "--no-wait"]
+    assert main([*words, "--out", "run", "--verdicts", "none"]) == 2
+    assert "none: expected a file to read" in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "run").exists()
+    write_verdicts(tmp_path / "empty", Verdicts())
+    assert main([*words, "--out", "run", "--verdicts", "empty"]) == 4
+    assert "empty holds nothing new for this run" in capsys.readouterr().err

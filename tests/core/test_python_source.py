@@ -27,6 +27,12 @@ def test_what_is_nested_too_deeply_spoils_nothing_that_comes_after():
     assert found == ["Unparsable", "Module"] * 20
 
 
+def test_null_bytes_are_told_and_their_escapes_are_python():
+    with pytest.raises(Unparsable, match="got null bytes; take them out"):
+        parse_python("x = 1\0")
+    assert parse_python(r"x = '\0'").body
+
+
 def test_a_failure_of_the_interpreter_is_tried_again(monkeypatch):
     real, calls = ast.parse, []
 
@@ -51,6 +57,9 @@ def test_a_candidate_that_the_rules_cannot_read_is_refused():
     refused = check_candidate(_candidate(TOO_DEEP), Policy())
     assert refused is not None
     assert refused.rule == "unreadable"
+    assert check_candidate(_candidate("x = 1\0"), Policy()).rule == "unreadable"
+    escaped = check_candidate(_candidate(r"x = '\0'"), Policy())
+    assert escaped is None or escaped.rule != "unreadable"
     broken = check_candidate(_candidate("def f(:"), Policy())
     assert broken is None or broken.rule != "unreadable"  # the compiler says it better
 

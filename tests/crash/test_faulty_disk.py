@@ -10,6 +10,8 @@ import pytest
 from benchmarks.fake_machine import FakeMachine
 from benchmarks.fake_run import command, journal_of
 
+from hotloop.store.lock import last_words
+
 pytestmark = pytest.mark.slow
 
 MOUNT = 'mount -t tmpfs -o size=4m tmpfs "$0" && exec "$@"'
@@ -67,6 +69,9 @@ def test_a_disk_that_fills_up(desk, control, small_disk, point):
     full = run(desk, small_disk, FAULT_AT=point, FAULT="full")
     assert full.status == 3, full.output
     assert "the disk is full; free some space" in one_line(full.output)
+    # For those who look at the folder; without a lock's file there is nothing to write it into.
+    is_said = "the disk is full" in last_words(small_disk.seen / "run")
+    assert is_said or point == "before-lock:1"
     again = run(desk, small_disk)
     assert again.status == 3, "still full, and still one line"
     assert "disk is full" in one_line(again.output)

@@ -19,8 +19,10 @@ from hotloop.dashboard.state import Activity, activity, read_state
 from hotloop.dashboard.tail import signature
 from hotloop.dashboard.trouble import PageTrouble
 from hotloop.engine.result import best_attempt, stored_finals
+from hotloop.errors import StoreError
 from hotloop.llm.call_notes import FAILED, INTENT, RESPONSE
 from hotloop.store.reader import RunReader
+from hotloop.store.sqlite import SqliteStore
 
 STEPS = [Status.TIMEOUT, 2.0, None, Status.INCORRECT_NUMERICAL, 1.0]
 
@@ -141,8 +143,6 @@ def test_a_look_at_what_is_unchanged_opens_nothing(tmp_path):
 
 
 def write_more(folder):
-    from hotloop.store.sqlite import SqliteStore
-
     with SqliteStore(folder) as store:
         store.note("warning", {"message": "news"})
 
@@ -176,6 +176,21 @@ def test_a_run_that_was_killed_is_not_called_running(tmp_path):
     assert activity(state, now=state.last_at + 1000) is Activity.SILENT
     holder.write_text("")
     assert activity(replace(state, stop={"reason": "wall"})) is Activity.ENDED
+
+
+def test_a_run_that_its_disk_ended_says_so_until_it_goes_on(tmp_path, browse):
+    folder = write_run(tmp_path / "r", [1.0], ended=False)
+    with pytest.raises(StoreError), SqliteStore(folder):
+        raise StoreError("r: the disk is full; free some space")
+    assert activity(read_state(folder)) is Activity.FAILED
+    assert "failed" in browse.get("/").text
+    run_id = scan(tmp_path).runs[0].id
+    assert "failed: r: the disk is full; free some space" in browse.get(f"/run/{run_id}").text
+    with SqliteStore(folder) as store:
+        assert activity(read_state(folder)) is Activity.RUNNING, "it goes on"
+        store.note("stopped", {"reason": "wall", "message": None})
+    assert activity(read_state(folder)) is Activity.ENDED
+    assert "the disk is full" not in browse.get(f"/run/{run_id}").text
 
 
 def test_a_listing_names_runs_once_and_skips_what_is_none(tmp_path):

@@ -222,7 +222,9 @@ def test_a_budget_goes_down_by_what_is_known(tmp_path):
     assert left == pytest.approx(
         {"candidates": 0.5, "calls": 0.8, "tokens": 0.8, "time": 0.9, "dollars": 0.98}
     )
-    assert burn_down_plot(state).picture.count('class="line') == 4
+    burnt = burn_down_plot(state)
+    assert burnt.picture.count('class="line') == 4
+    assert "calls: 2 of 10 spent" in [key.label for key in burnt.keys]
     swept = replace(state, attempts=(*state.attempts, replace(state.attempts[0], id=3,
                     action="sweep", verdict=None)))  # fmt: skip
     told = {limit.name: limit.told for limit in limits_of(swept)}

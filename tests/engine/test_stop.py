@@ -116,6 +116,22 @@ def test_two_signals_break_out_of_a_blocked_verification(bench):
     assert bench.resumed(stop=StopFlag()).run().passed
 
 
+def test_two_signals_break_out_of_a_load_that_hangs(bench):
+    def press_twice_and_hang():
+        os.kill(os.getpid(), signal.SIGINT)
+        while not bench.stop.draining:
+            time.sleep(0.01)  # two that come at once are one
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(30.0)
+
+    bench.verifier.on_load = press_twice_and_hang
+    with interrupts(bench.stop):
+        result = bench.run()
+    assert (result.reason, result.attempts) == (StopReason.INTERRUPTED, ())
+    assert bench.store.notes("stopped")[-1]["reason"] == StopReason.INTERRUPTED
+    assert bench.resumed(stop=StopFlag()).run().passed
+
+
 def test_a_hanging_build_does_not_hold_up_the_second_signal(bench):
     release = threading.Event()
     bench.verifier.on_build = lambda candidate: release.wait(30.0)

@@ -67,12 +67,26 @@ def test_an_answer_that_cannot_be_read_is_told_each_time_and_costs_no_call():
     assert answered.run().reason is StopReason.EXHAUSTED
 
 
+def test_what_is_wrong_with_an_answer_that_several_await_is_told_once():
+    def script(proposal):
+        number = 1 if proposal.id < 3 else proposal.id  # the first two await the same one
+        fault = f"{number}.reply is empty; write it"
+        return FakeCall(error=Pending("no answer", waiting=(f"{number}.prompt",), fault=fault))
+
+    bench = outside_bench(script, calls=3, plan={"drafts": 3})
+    assert bench.run().waiting == ("1.prompt", "3.prompt")
+    told = sorted(note["message"] for note in bench.store.notes("warning"))
+    assert told == ["1.reply is empty; write it", "3.reply is empty; write it"]
+
+
 def test_nothing_answered_yet_is_waiting_again():
     bench = outside_bench(unanswered(), calls=2, plan={"drafts": 5})
     first = bench.run()
     again = bench.resumed()
     assert again.run().waiting == first.waiting == ("1.prompt", "2.prompt")
     assert sorted(again.generator.begun) == [1, 2]
+    for session, is_new in ((bench, True), (again, False)):
+        assert [p["is_new"] for p in session.listener.payloads("asking")] == [is_new] * 2
     assert len(again.attempts()) == 2
 
 

@@ -139,7 +139,8 @@ def test_a_model_in_the_text_is_a_kernelbench_problem(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("Please write a fast attention kernel.", "nothing can be verified without one"),
+        ("Please write a fast attention kernel.", "has no reference, and nothing can be verified"),
+        ("def forward(x):\n    return x * 2\n", "has forward but no reference.*add a function"),
         (MODEL.replace("get_inputs", "inputs"), "no `get_inputs\\(\\)`"),
         (
             "Use:\n\ndef score_mod(score, b, h, q_idx, kv_idx):\nreturn score\n",

@@ -54,6 +54,17 @@ def test_tuples_are_set_whole():
             check_settings(parse_settings(text), tree)
 
 
+def test_lists_are_set_whole():
+    tree = ast.parse("N = 4\nsizes = [3, N]\n")
+    settings = parse_settings("sizes=[5, 9],N=2")
+    assert settings == {"sizes": "[5, 9]", "N": 2}
+    check_settings(settings, tree)
+    check_settings(parse_settings("sizes=(5,9)"), tree)
+    for text in ("sizes=[5]", "sizes=[5 9]", "sizes=[a, b]", "sizes=big"):
+        with pytest.raises(ConfigError, match=r"list of 2 in the file \(\[3, N.*with its brackets"):
+            check_settings(parse_settings(text), tree)
+
+
 @pytest.mark.parametrize(
     ("source", "values"),
     [

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import os
 import resource
 import sqlite3
@@ -11,6 +12,7 @@ import pytest
 
 from hotloop.errors import ForeignRun, RunHeld, StoreError
 from hotloop.store.blobs import BLOB_FOLDER
+from hotloop.store.lock import LOCK_FILE, RESERVED_BYTES, WORDS_CHARACTERS, FolderLock, last_words
 from hotloop.store.reader import RunReader
 from hotloop.store.sqlite import JOURNAL_FILE, SqliteStore
 from hotloop.testing.fakes import make_problem, make_spec
@@ -242,17 +244,56 @@ def test_half_written_blobs_of_a_dead_writer_are_removed(folder):
         assert store.candidate(make_attempt(1)[1].id) == make_attempt(1)[1]
 
 
+def propose_on_a_full_disk(store):
+    size = (store.folder / f"{JOURNAL_FILE}-wal").stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        store.propose(*make_attempt(2))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 def test_a_full_disk_says_so_and_loses_nothing(folder):
     filled(folder, 1).close()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     with begun(folder) as store:
-        size = (folder / f"{JOURNAL_FILE}-wal").stat().st_size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-        try:
-            with pytest.raises(StoreError, match="disk"):
-                store.propose(*make_attempt(2))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        with pytest.raises(StoreError, match="disk"):
+            propose_on_a_full_disk(store)
         assert len(store.attempts()) == 1
         store.propose(*make_attempt(2))
         assert len(store.attempts()) == 2
+
+
+def test_a_writer_that_its_journal_fails_leaves_its_last_words(folder):
+    with pytest.raises(StoreError, match="disk") as told, begun(folder) as store:
+        propose_on_a_full_disk(store)
+    assert last_words(folder) == str(told.value)[:WORDS_CHARACTERS]
+    with begun(folder):
+        assert last_words(folder) == "", "somebody goes on"
+    (folder / JOURNAL_FILE).write_bytes(b"junk " * 1000)
+    with pytest.raises(StoreError, match="damaged"):
+        SqliteStore(folder)
+    assert "the journal is damaged" in last_words(folder)
+
+
+def test_a_writer_that_ends_as_it_should_or_by_another_fault_leaves_none(folder):
+    filled(folder).close()
+    assert last_words(folder) == ""
+    with pytest.raises(ZeroDivisionError), begun(folder):
+        _ = 1 // 0
+    assert last_words(folder) == ""
+    assert last_words(folder / "nothing") == ""
+    for foreign in ("", "[]", "x", '{"failed": 3}'):
+        (folder / LOCK_FILE).write_text(foreign)
+        assert last_words(folder) == ""
+
+
+def test_the_longest_words_leave_the_holder_readable(folder):
+    folder.mkdir()
+    lock = FolderLock(folder)
+    lock.leave_words("\U0001f4be" * 9999)
+    lock.release()
+    assert (folder / LOCK_FILE).stat().st_size == RESERVED_BYTES
+    assert json.loads((folder / LOCK_FILE).read_text())["pid"] == os.getpid()
+    FolderLock(folder).release()
+    assert last_words(folder) == ""

@@ -85,7 +85,7 @@ def test_equal_draws_may_hold_nan_and_plain_values():
     [
         ("[[torch.rand(4), torch.rand(4)]]", "a list of Tensor as argument 0"),
         ("[torch.rand(4), {'a': torch.rand(4)}]", "a dict of Tensor as argument 1"),
-        ("[torch.rand(4), object()]", "a object of object as argument 1"),
+        ("[torch.rand(4), object()]", "a object as argument 1; make it one"),
     ],
 )
 def test_arguments_that_no_candidate_can_be_given_are_one_line(inputs, words):

@@ -8,6 +8,7 @@ shape = (N * 8,)
 kernel_size, stride = (3, 7), 2
 name = "(plain)"
 dtype = torch.float32
+sizes = [3, N]
 """
 
 
@@ -25,6 +26,13 @@ def test_text_in_parentheses_replaces_a_tuple():
     assert namespace["kernel_size"] == (5, 9)
     assert namespace["stride"] == 2
     assert namespace["name"] == "(plain)"
+
+
+def test_a_list_stays_one_and_text_stays_text():
+    for setting in ("[5, -9.5]", "(5, -9.5)"):
+        assert run({"sizes": setting})["sizes"] == [5, -9.5]
+    assert run({"kernel_size": "[5, 9]"})["kernel_size"] == (5, 9)
+    assert run({"name": "[other]"})["name"] == "[other]"
 
 
 def test_what_is_derived_still_follows():

@@ -15,9 +15,11 @@ from hotloop.cli import wording
 from hotloop.cli.calls import StoredCall, calls_of
 from hotloop.cli.run_text import end_of, never_judged
 from hotloop.cli.verdict_text import verdict_text
+from hotloop.cli.wrong_values import SAID, wrong_values
 from hotloop.core.attempt import Action, Attempt
 from hotloop.core.candidate import Candidate
-from hotloop.core.verdict import Evidence
+from hotloop.core.problem import ProblemKind
+from hotloop.core.verdict import Evidence, Verdict
 from hotloop.report.endings import NO_VERDICT
 from hotloop.store.reader import RunReader
 
@@ -54,7 +56,7 @@ def attempt_text(reader: RunReader, attempt: Attempt, parts: Parts) -> str:
     lines = [_headline(attempt), *_asked(attempt)]
     lines.append(verdict_text(attempt.verdict) if attempt.verdict else _unjudged(reader))
     if attempt.verdict is not None and attempt.verdict.evidence is not None:
-        lines += _evidence(attempt.verdict.evidence)
+        lines += _wrong_values(reader, attempt.verdict) or _evidence(attempt.verdict.evidence)
     lines += [f"note        {note}" for note in attempt.notes]
     calls = calls_of(reader, attempt.id) if parts.prompt or parts.reply else []
     if parts.prompt:
@@ -88,10 +90,26 @@ def _asked(attempt: Attempt) -> list[str]:
     return [*lines, f"idea        {wording.plain(asked.idea, limit=1000)}"] if asked.idea else lines
 
 
-def _evidence(evidence: Evidence) -> list[str]:
+def _wrong_values(reader: RunReader, verdict: Verdict) -> list[str]:
+    """Return wrong values in words and the details beside them; empty for other failures."""
+    is_attention = reader.problem().kind is ProblemKind.ATTENTION
+    told = wrong_values(verdict, is_attention=is_attention)
+    if not told or verdict.evidence is None:
+        return []
+    labels = ["", *(label for label, _ in told)]
+    lines = [
+        f"  {'' if label == former else label:{NAME_WIDTH}}  {text}"
+        for former, (label, text) in zip(labels, told, strict=False)
+    ]
+    return [*lines, *_evidence(verdict.evidence, without=SAID)]
+
+
+def _evidence(evidence: Evidence, *, without: frozenset[str] = frozenset()) -> list[str]:
     """Return the whole message and the details; the headline has but one line of them."""
     lines = [f"evidence    {evidence.message}"] if "\n" in evidence.message else []
     for name, value in evidence.details.items():
+        if name in without:
+            continue
         text = value if isinstance(value, str) else _told(value)
         shown = text.splitlines()
         if len(shown) < 2:

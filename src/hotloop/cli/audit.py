@@ -32,13 +32,15 @@ def audit(
     output = Output(as_json=json)
     where = find_device(device)
     wanted: ProblemOptions = {
-        "settings": options.settings_of(set_), "data": data, "precision": precision
+        "settings": options.settings_of(set_),
+        "data": options.data_of(problem, data),
+        "precision": precision,
     }  # fmt: skip
     found = find_problem(problem, where, wanted)
     if precision is not None:
         output.say(describe_precision(found))
-    output.say("loading the reference and trying fakes")
     verifier = LocalVerifier(where, min_isolation=min_isolation or DEFAULT_ISOLATION)
+    output.say("loading the reference and trying fakes")
     try:
         made = verifier.audit(found)
     finally:

@@ -28,6 +28,7 @@ from hotloop.suite.selection import select
 from hotloop.suite.standing import WAITING, Standing, State
 from hotloop.verify.bundle import Verdicts, read_verdicts
 from hotloop.verify.gpu_memory import gpu_memory_bytes
+from hotloop.wiring import make_folder_of_answers
 
 MACHINE_FAULT = 3
 MODEL_RUNS_PER_GPU = 3
@@ -111,6 +112,7 @@ def _run(plan: SuitePlan, chosen: SuiteOptions, output: Output) -> int:
     Raises:
         HotloopError: what ended the suite early.
     """
+    make_folder_of_answers(plan.jobs[0].plan)  # it is one for all problems
     for line in bench_text.opening(plan, chosen):
         output.say(line)
     if chosen.verdicts is not None and not _is_ours(plan, chosen.verdicts):

@@ -10,7 +10,7 @@ import typer
 
 from hotloop import api
 from hotloop.cli import options
-from hotloop.cli.output import Output
+from hotloop.cli.output import Output, check_file
 from hotloop.core.audit import Audit
 from hotloop.core.command_line import quoted
 from hotloop.core.problem import Problem
@@ -35,6 +35,7 @@ def bundle(
 ) -> None:
     """Write the pending candidates of runs with --judge bundle into one file."""
     output = Output(as_json=json)
+    check_file(out, like="run.bundle")
     problems: dict[str, Problem] = {}
     items: dict[Key, Item] = {}
     audits: dict[str, Audit] = {}

@@ -42,7 +42,9 @@ def changes(plan: SearchPlan) -> list[str]:
         judged = sum(attempt.verdict is not None for attempt in attempts)
         before, now = _judge_of(reader.spec().options.get(COMMAND)), str(plan.judge)
         if judged and before != now:
-            lines.append(f"judge: {now} from now on; the {judged} verdicts so far are of {before}")
+            lines.append(
+                f"judge: {now} from now on, {before} until now; the {judged} verdicts so far stay"
+            )
         limit = plan.spec.budget.max_candidates
         if limit is not None and len(attempts) > limit:
             lines.append(

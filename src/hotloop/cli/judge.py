@@ -10,7 +10,7 @@ import typer
 
 from hotloop import api
 from hotloop.cli import options
-from hotloop.cli.output import Output
+from hotloop.cli.output import Output, check_file
 from hotloop.cli.use_text import use_lines, use_record
 from hotloop.cli.wording import plain
 from hotloop.core.command_line import quoted
@@ -21,6 +21,7 @@ from hotloop.verify.bundle import read_bundle
 from hotloop.verify.bundle_board import Judged
 from hotloop.verify.bundle_judge import JudgeOptions, judge_bundle
 from hotloop.verify.devices import gpu_names
+from hotloop.verify.isolation_choice import choose_tier
 
 _LINE_CHARACTERS = 300
 
@@ -49,15 +50,18 @@ def judge(
     limit_s = _seconds(budget)
     wanted = read_bundle(bundle)
     where = find_device(device)
+    tier = min_isolation or api.DEFAULT_ISOLATION
+    choose_tier(tier)  # before a file is made
     target = out if out is not None else bundle.with_name(f"{bundle.name}.verdicts")
     if target.resolve() == bundle.resolve():
         raise ConfigError(f"--out {target}: it is the bundle itself; name another file")
+    check_file(target, like=f"{bundle.name}.verdicts")
     if log is not None:
         _make_folder(log)
     chosen = JudgeOptions(
         device=where,
         gpus=seats(where, gpus),
-        min_isolation=min_isolation or api.DEFAULT_ISOLATION,
+        min_isolation=tier,
         budget_s=limit_s,
         log_folder=log,
     )

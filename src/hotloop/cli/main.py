@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except _USAGE_ERROR as error:
         return _fail(f"{_complaint(error)} (hotloop --help lists the options)", 2, debug)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("stopped; the same command goes on from here", INTERRUPTED, debug)
+        code = INTERRUPTED
     except BrokenPipeError:
         _abandon_stdout()
         return 1
@@ -100,6 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename is None:
             return _fail(f"cannot write the output: {error}; check where stdout goes", 3, debug)
         return _fail(f"{error.filename}: {error.strerror}; check that it can be used", 3, debug)
+    if code == INTERRUPTED:  # typer makes this code of a Ctrl-C, without a word
+        return _fail("stopped; the same command goes on from here", INTERRUPTED, debug)
     return code if isinstance(code, int) else 0
 
 

@@ -18,6 +18,7 @@ from hotloop.cli.stopping import LoudStop
 from hotloop.engine import RunResult, StopReason, interrupts
 from hotloop.errors import Pending
 from hotloop.plan import SearchPlan, plan_search
+from hotloop.wiring import make_folder_of_answers
 
 
 def optimize(
@@ -60,7 +61,7 @@ def optimize(
         out=out,
         settings=options.settings_of(set_),
         precision=precision,
-        data=data,
+        data=options.data_of(problem, data),
         max_candidates=max_candidates,
         max_calls=max_calls,
         max_tokens=max_tokens,
@@ -75,11 +76,18 @@ def optimize(
         no_wait=no_wait,
         verdicts=verdicts,
     )
-    for line in (*summary.opening(plan, is_default_model=model is None), *changes(plan)):
+    for line in _opening(plan, is_default_model=model is None):
         output.say(line)
     result = _run(plan)
     output.result(summary.record(plan, result), summary.closing(plan, result))
     raise typer.Exit(_exit_code(result))
+
+
+def _opening(plan: SearchPlan, *, is_default_model: bool) -> list[str]:
+    """Return what to say before anything runs, once it is known that something can run."""
+    lines = [*summary.opening(plan, is_default_model=is_default_model), *changes(plan)]
+    make_folder_of_answers(plan)
+    return lines
 
 
 def _run(plan: SearchPlan) -> RunResult:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hotloop.problems import parse_settings
+from hotloop.errors import ConfigError
+from hotloop.problems import is_kernelbench_name, parse_settings
 
+DATA_VARIABLE = "HOTLOOP_KERNELBENCH"
 Problem = Annotated[
     str,
     typer.Argument(metavar="PROBLEM", help="A problem file, or kernelbench/LEVEL/ID with --data."),
@@ -16,7 +19,7 @@ Problem = Annotated[
 Device = Annotated[str, typer.Option(help="auto, cuda or cpu. On cpu nothing is timed.")]
 Data = Annotated[
     Path | None,
-    typer.Option(envvar="HOTLOOP_KERNELBENCH", help="The KernelBench data set."),
+    typer.Option(envvar=DATA_VARIABLE, help="The KernelBench data set."),
 ]
 Set = Annotated[
     list[str] | None,
@@ -112,3 +115,25 @@ def settings_of(given: list[str] | None) -> dict[str, int | float | str]:
         ConfigError: one is no K=V, or a name is set twice.
     """
     return parse_settings(",".join(given or []))
+
+
+def data_of(problem: str, data: Path | None) -> Path | None:
+    """Return the data set that a problem is read from; a file is read from none.
+
+    Raises:
+        ConfigError: `--data` names one for a problem that is a file.
+    """
+    if is_kernelbench_name(problem) or not Path(problem).is_file():
+        return data
+    if is_given(data):
+        raise ConfigError(
+            f"--data: {problem} is a file and is read from no data set; drop --data, or name a "
+            "problem of the set: kernelbench/LEVEL/ID"
+        )
+    return None
+
+
+def is_given(data: Path | None) -> bool:
+    """Whether a data set was named on the command line: the environment's is for all commands."""
+    told = os.environ.get(DATA_VARIABLE)
+    return data is not None and (not told or data != Path(told))

@@ -37,6 +37,34 @@ def writing(out: Path, option: str = "--out") -> Iterator[None]:
         ) from exc
 
 
+def check_file(out: Path, *, like: str) -> None:
+    """Refuse a place where no file can be, before any work.
+
+    Args:
+        out: what `--out` names.
+        like: a name for the file, to be proposed.
+
+    Raises:
+        ConfigError: it is a folder, or there is no folder above it.
+    """
+    if out.is_dir():
+        raise ConfigError(f"--out {out} is a folder; name a file in it, like {out / like}")
+    check_above(out)
+
+
+def check_above(out: Path, option: str = "--out") -> None:
+    """Refuse a place that no folder holds.
+
+    Raises:
+        ConfigError: what should be the folder is missing, or is a file.
+    """
+    if out.parent.is_dir():
+        return
+    if out.parent.exists():
+        raise ConfigError(f"{option} {out}: {out.parent} is a file; name another folder")
+    raise ConfigError(f"{option} {out}: there is no folder {out.parent}; make it first")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """The two streams of one command."""

@@ -85,7 +85,8 @@ def prompt(
     folder = Path(subject)
     if folder.is_dir() or (folder / JOURNAL_FILE).exists():
         given = {
-            "--language": language, "--sees": sees, "--set": set_, "--precision": precision
+            "--language": language, "--sees": sees, "--set": set_, "--precision": precision,
+            "--data": data if options.is_given(data) else None,
         }  # fmt: skip
         wrong = [name for name, value in given.items() if value is not None]
         if wrong:
@@ -102,7 +103,9 @@ def prompt(
         _check_choice("--sees", sees, LEVELS)
         where = find_device(device)
         wanted: ProblemOptions = {
-            "settings": options.settings_of(set_), "data": data, "precision": precision
+            "settings": options.settings_of(set_),
+            "data": options.data_of(subject, data),
+            "precision": precision,
         }  # fmt: skip
         problem = find_problem(subject, where, wanted)
         if precision is not None:

@@ -11,7 +11,7 @@ import typer
 from hotloop import api
 from hotloop.cli import options
 from hotloop.cli.bundle import run_folders
-from hotloop.cli.output import Output, writing
+from hotloop.cli.output import Output, check_file, writing
 from hotloop.config import Settings
 from hotloop.core.attempt import RunSpec
 from hotloop.core.protocols import Store
@@ -41,6 +41,7 @@ def record(
 ) -> None:
     """Write the model calls of runs into one file that replay:FILE plays again."""
     output = Output(as_json=json)
+    check_file(out, like="calls.jsonl")
     recording = _named(recording_of(run_folders(runs)), model)
     if not prompts:
         bare = tuple(replace(call, prompt=None) for call in recording.calls)

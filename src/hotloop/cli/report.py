@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from hotloop.cli import options
-from hotloop.cli.output import Output, writing
+from hotloop.cli.output import Output, check_file, writing
 from hotloop.cli.report_figures import check_folder, write_figures
 from hotloop.cli.report_run import run_page
 from hotloop.cli.report_suite import suite_page
-from hotloop.errors import ConfigError, ForeignRun
+from hotloop.errors import ForeignRun
 from hotloop.report.html import render
 from hotloop.report.page import Page
 from hotloop.store.sqlite import JOURNAL_FILE
@@ -42,7 +42,7 @@ def report(
     json: options.Json = False,
 ) -> None:
     """Write all of a run or a suite, with its plots and kernels, into one HTML file."""
-    _check_out(out)
+    check_file(out, like=DEFAULT_OUT.name)
     if figures is not None:
         check_folder(figures)
     page = read_page(folder)
@@ -85,13 +85,6 @@ def read_page(folder: Path) -> Page:
 
 def _size(size_bytes: int) -> str:
     return f"{size_bytes / 1e6:.1f} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:.0f} kB"
-
-
-def _check_out(out: Path) -> None:
-    if out.is_dir():
-        raise ConfigError(f"--out {out} is a folder; name a file in it, like {out / 'report.html'}")
-    if not out.parent.is_dir():
-        raise ConfigError(f"--out {out}: there is no folder {out.parent}; make it first")
 
 
 def _write(out: Path, html: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotloop.cli.output import writing
+from hotloop.cli.output import check_above, writing
 from hotloop.errors import ConfigError
 from hotloop.report.export import exported
 from hotloop.report.page import Page
@@ -43,8 +43,7 @@ def check_folder(folder: Path) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"--figures {folder} is a file; name a folder, it is made if missing")
-    if not folder.parent.is_dir():
-        raise ConfigError(f"--figures {folder}: there is no folder {folder.parent}; make it first")
+    check_above(folder, "--figures")
 
 
 def write_figures(page: Page, folder: Path) -> Written:

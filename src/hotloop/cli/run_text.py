@@ -18,6 +18,7 @@ from hotloop.engine.result import best_attempt
 from hotloop.errors import ConfigError
 from hotloop.plan import MODEL
 from hotloop.report.endings import NEVER_JUDGED, is_ended
+from hotloop.store.lock import last_words
 from hotloop.store.reader import RunReader
 from hotloop.wiring import stored_audit
 
@@ -66,7 +67,7 @@ def run_table(reader: RunReader) -> str:
     lines += [told] if told is not None else []
     if spec.generator == MODEL:
         lines += _calls(totals(reader), str(spec.options.get("model")))
-    lines += _waiting(_last_stop(reader))
+    lines += _failed(reader) + _waiting(_last_stop(reader))
     never = len(_open(attempts))
     if ended is not None and never:
         lines.append(f"{never} attempt(s) {never_judged(ended)}")
@@ -81,6 +82,14 @@ def _calls(found: CallTotals, model: str) -> list[str]:
         f"model: {wording.plain(model)}{told}",
         f"calls: {found.calls}, answered in {found.call_s:.0f} s together, {costs}",
     ]
+
+
+def _failed(reader: RunReader) -> list[str]:
+    stop, words = _end(reader), last_words(reader.folder)
+    if not words and stop.get("reason") != StopReason.FAILED:
+        return []
+    told = wording.plain(words or str(stop.get("message") or "it is not known why"), limit=400)
+    return [f"failed: {told}"]
 
 
 def _waiting(stop: Mapping[str, Any]) -> list[str]:
@@ -99,9 +108,14 @@ def _open(attempts: Sequence[Attempt]) -> list[int]:
 
 def end_of(reader: RunReader) -> str | None:
     """Return why a run ended for good, None where it goes on or the same command goes on."""
+    reason = _end(reader).get("reason")
+    return str(reason) if is_ended(reason) else None
+
+
+def _end(reader: RunReader) -> Mapping[str, Any]:
+    """Return the note of a run's end; an empty one where it has gone on since, or never ended."""
     last = reader.events_of(("setup", "stopped"), without=("$.info",))[-1:]
-    reason = str(last[0].payload.get("reason")) if last and last[0].kind == "stopped" else None
-    return reason if is_ended(reason) else None
+    return last[0].payload if last and last[0].kind == "stopped" else {}
 
 
 def never_judged(reason: str) -> str:

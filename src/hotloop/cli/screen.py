@@ -120,7 +120,7 @@ class PlainScreen:
                 columns = wording.columns(timed=timed, actions=actions)
                 return "attempt " + "  ".join(columns) + "\n" + line
             case "asking":
-                return asking_line(payload["attempt"])
+                return asking_line(payload["attempt"], is_new=payload.get("is_new", True))
             case "waiting":
                 return waiting_text(payload["waiting"], payload.get("message"))
             case "best":
@@ -184,11 +184,12 @@ def best_text(attempt: Attempt, *, timed: bool) -> str:
     return f"attempt {attempt.id}" + (f", {label}{', '.join(cells)}" if cells else "")
 
 
-def asking_line(attempt: Attempt) -> str:
-    """Return one line on a model call that begins."""
+def asking_line(attempt: Attempt, *, is_new: bool = True) -> str:
+    """Return one line on a model call that begins, or that an earlier session began."""
     told = wording.plain(attempt.action, limit=20)
     parents = ", ".join(map(str, attempt.parents))
-    return f"asking for attempt {attempt.id}: {told}" + (f" of {parents}" if parents else "")
+    what = f"attempt {attempt.id}: {told}" + (f" of {parents}" if parents else "")
+    return f"asking for {what}" if is_new else f"going on with the call for {what}"
 
 
 def waiting_text(files: Sequence[str], message: str | None = None) -> str:

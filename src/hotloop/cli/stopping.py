@@ -7,7 +7,8 @@ import os
 from hotloop.engine import StopFlag
 
 _NOTICE = (
-    b"\nstopping after the running verification and its final check; Ctrl-C again stops at once\n"
+    b"\nstopping after what runs now: loading the problem, or a verification and the final check; "
+    b"Ctrl-C again stops at once\n"
 )
 _STDERR = 2
 

@@ -138,8 +138,10 @@ def _why_not(result: RunResult) -> list[str]:
 
 
 def _go_on(plan: SearchPlan, result: RunResult) -> str:
-    show = quoted(["hotloop", "show", plan.folder])
-    return f"look closer: {show}; go on: {go_on_command(plan, result.reason)}"
+    look = f"look closer: {quoted(['hotloop', 'show', plan.folder])}"
+    if result.reason is StopReason.EXHAUSTED and result.fast is None:
+        return look  # the same command finds nothing more
+    return f"{look}; go on: {go_on_command(plan, result.reason)}"
 
 
 def record(plan: SearchPlan, result: RunResult) -> dict[str, Any]:

@@ -59,7 +59,9 @@ def verify(
     api.wanted_tier(tier, where, short=short)  # before anything is said or loaded
     choose_tier(min_isolation or api.DEFAULT_ISOLATION)
     wanted: ProblemOptions = {
-        "settings": options.settings_of(set_), "data": data, "precision": precision
+        "settings": options.settings_of(set_),
+        "data": options.data_of(problem, data),
+        "precision": precision,
     }  # fmt: skip
     found = find_problem(problem, where, wanted)
     if precision is not None:

@@ -11,12 +11,12 @@ from typing import Any
 class Event:
     """One thing that happened.
 
-    Kinds: `setup` (info: ProblemInfo), `asking` (attempt: a model call for it starts), `started`
-    (attempt: it was written; without a candidate there is no code in it), `building`, `verifying`
-    (attempt), `finished` (attempt), `best` (attempt), `final` (verdict, attempt), `budget`
-    (spent_s, limit_s, spent_tokens, spent_usd; what is unknown is None), `warning` (message),
-    `waiting` (waiting: the files to be answered from outside; nothing else is left to do),
-    `stopped` (reason, message or None, waiting).
+    Kinds: `setup` (info: ProblemInfo), `asking` (attempt: a model call for it starts; is_new: no
+    earlier session began it), `started` (attempt: it was written; without a candidate there is no
+    code in it), `building`, `verifying` (attempt), `finished` (attempt), `best` (attempt), `final`
+    (verdict, attempt), `budget` (spent_s, limit_s, spent_tokens, spent_usd; what is unknown is
+    None), `warning` (message), `waiting` (waiting: the files to be answered from outside; nothing
+    else is left to do), `stopped` (reason, message or None, waiting).
     """
 
     kind: str

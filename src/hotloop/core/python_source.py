@@ -28,6 +28,8 @@ def parse_python(text: str, filename: str = "<unknown>") -> ast.Module:
     Raises:
         SyntaxError: it is not Python; `Unparsable` where that is not known.
     """
+    if "\0" in text:  # SyntaxError, without a line, or ValueError: as the version of Python likes
+        raise Unparsable("expected Python that can be read, got null bytes; take them out")
     # The lock: trees are built one at a time, and `catch_warnings` changes the filters of all
     # threads.
     with _lock, warnings.catch_warnings():
@@ -36,11 +38,15 @@ def parse_python(text: str, filename: str = "<unknown>") -> ast.Module:
             try:
                 return ast.parse(text, filename)
             except (ValueError, RecursionError, MemoryError) as exc:
-                raise Unparsable(f"expected Python that can be read, got {exc}") from None
+                raise Unparsable(_flatter(exc)) from None
             except SystemError as exc:
                 if not left:
-                    raise Unparsable(f"expected Python that can be read, got {exc}") from None
+                    raise Unparsable(_flatter(exc)) from None
     raise AssertionError("each parse returns or raises")
+
+
+def _flatter(exc: Exception) -> str:
+    return f"expected Python that can be read, got {exc}; write it flatter"
 
 
 def dotted(node: ast.AST) -> str:

@@ -94,7 +94,8 @@ def _told(state: RunState) -> dict[str, str]:
         "Language": display.one_line(state.spec.language),
         "Device": display.one_line(gpu or state.device, limit=60),
         "Precision": display.one_line(state.problem.policy.precision),
-        "Budget": ", ".join(f"{one.name} {one.told}" for one in limits_of(state)) or "no limit",
+        "Budget spent": ", ".join(f"{one.name} {one.told}" for one in limits_of(state))
+        or "no limit",
         "Best kernel": best_words(state),
         "Attempts": str(len(state.attempts)),
         "Passed": str(sum(v.passed for v in verdicts)),

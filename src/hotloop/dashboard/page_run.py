@@ -23,6 +23,7 @@ from hotloop.report.endings import NEVER_JUDGED
 from hotloop.report.highlight import highlight_within
 from hotloop.report.page import Fact
 from hotloop.report.sections import Limits, section
+from hotloop.store.lock import last_words
 
 SOURCE_BYTES = 60_000
 """HTML of the problem's source."""
@@ -101,7 +102,9 @@ def _asked(state: RunState) -> list[Fact]:
 
 def _stopped(state: RunState) -> str:
     """Return why a run ended, where more than a word is known; empty else."""
-    stop = state.stop
+    stop, words = state.stop, last_words(state.folder)
+    if words:
+        return display.one_line(f"failed: {words}", limit=500)
     if stop is None or not stop.get("message"):
         return ""
     return display.one_line(f"{stop.get('reason')}: {stop['message']}", limit=500)

@@ -101,7 +101,7 @@ def burn_down_plot(state: RunState) -> Plot:
             parts.append(svg.element("path", class_=f"line {css}", d=shape))
         else:
             parts.append(svg.steps(frame, points, css))
-        keys.append(Key(css, f"{limit.name}: {limit.told}"))
+        keys.append(Key(css, f"{limit.name}: {limit.told} spent"))
     return Plot(title=title, picture=svg.drawing(frame, title, parts), keys=tuple(keys))
 
 

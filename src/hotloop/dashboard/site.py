@@ -25,6 +25,7 @@ from hotloop.dashboard.tail import signature
 from hotloop.dashboard.trouble import not_found
 from hotloop.report import display
 from hotloop.report import tables as report_tables
+from hotloop.store.lock import last_words
 
 _HERE = Path(__file__).parent
 _REPORT = _HERE.parent / "report" / "templates"
@@ -90,7 +91,8 @@ class Site:
 
     def run_stand(self, place: Place) -> str:
         """Return text that changes when the pages of a run may."""
-        return f"{signature(place.folder)} {writer_lives(place.folder)}"
+        folder = place.folder
+        return f"{signature(folder)} {writer_lives(folder)} {last_words(folder)}"
 
     def suite_stand(self, place: Place) -> str:
         """Return text that changes when the page of a suite may."""

@@ -25,7 +25,7 @@ from hotloop.core.verdict import Evidence, Performance, Stage, Status, Tier, Ver
 from hotloop.engine.costs import CallCosts
 from hotloop.engine.result import best_attempt
 from hotloop.report.endings import is_ended
-from hotloop.store.lock import LOCK_FILE
+from hotloop.store.lock import LOCK_FILE, last_words
 from hotloop.store.reader import RunReader
 from hotloop.store.rows import StoredEvent
 
@@ -259,6 +259,8 @@ def _spending(
 
 def activity(state: RunState, now: float | None = None) -> Activity:
     """Return whether anything goes on in a run, without touching its lock."""
+    if last_words(state.folder):  # later than all that its journal holds
+        return Activity.FAILED
     if state.stop is not None:
         reason = state.stop.get("reason")
         if reason == "waiting":

@@ -168,9 +168,10 @@ class Desk:
 
     def _settle(self, call: Call) -> Script | None:
         if isinstance(call.error, Pending):
+            is_told = call.error.waiting in self.waiting.values()  # drafts share one call for ideas
             self.waiting[call.attempt.id] = call.error.waiting
             self._warn_once(call.error.notice)
-            if call.error.fault:
+            if call.error.fault and not is_told:
                 self._session.reporter.warning(call.error.fault)
             return None
         if isinstance(call.error, NotRecorded):

@@ -67,7 +67,7 @@ def run_search(
     except Pending as exc:
         waiting = Ending(reason=StopReason.WAITING, detail=str(exc), waiting=exc.waiting)
         return _end(parts, spec, reporter, waiting)
-    except TurnGivenUp:
+    except (TurnGivenUp, KeyboardInterrupt):
         return _end(parts, spec, reporter, Ending(reason=StopReason.INTERRUPTED))
     except StoreError:
         raise  # the journal itself failed: there is nowhere to note it

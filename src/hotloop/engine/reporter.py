@@ -38,7 +38,7 @@ class Reporter:
         """A model is asked for an attempt; `is_new` unless an earlier session proposed it."""
         if is_new:
             self._store.propose(attempt, None)
-        self.tell("asking", attempt=attempt)
+        self.tell("asking", attempt=attempt, is_new=is_new)
 
     def started(self, attempt: Attempt, candidate: Candidate | None) -> None:
         """An attempt was proposed and written; without a candidate there is no code in it."""

@@ -39,7 +39,8 @@ to `ID.reply.md` (so that nobody reads half an answer). Put the code into one fe
 answers may say so in one line of `model.txt`. A reply is UTF-8 text of at most 4 MB and no link;
 any other file there is named where the run prints, and its prompt stays open.
 
-An ID begins with the problem's id, then says which attempt it is of; the prompt names the problem.
+An ID begins with the problem's id, then says which attempt it is of. The prompt holds the
+reference; a suite with `--no-wait` ends with a list of its open prompts and their problems' names.
 
 `ID.withdrawn.md` was a prompt and is outdated: its first line names the prompt to be answered
 instead, and a reply to it is not read.

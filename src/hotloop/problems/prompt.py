@@ -51,10 +51,13 @@ def prompt_problem(
         return _model_problem(text, name, code, settings)
     found = _modifications(code, name)
     if found.score_mod is None and found.mask_mod is None:
+        nodes = [statement.node for statement in code]
+        others = [n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+        has_no = f"has {', '.join(others[:4])} but no" if others else "has no"
         raise ConfigError(
-            f"{name}: the prompt has no reference, and nothing can be verified without one: add a "
-            "function score_mod(score, b, h, q_idx, kv_idx) or mask_mod(b, h, q_idx, kv_idx), or "
-            "`class Model` with get_inputs()"
+            f"{name}: the prompt {has_no} reference, and nothing can be verified without one: "
+            "add a function score_mod(score, b, h, q_idx, kv_idx) or "
+            "mask_mod(b, h, q_idx, kv_idx), or `class Model` with get_inputs()"
         )
     sizes = {**DEFAULTS["cpu" if device == "cpu" else "cuda"]}
     sizes |= stated_sizes(text, name, skip=settings) | stated_dtype(text, name, skip=settings)

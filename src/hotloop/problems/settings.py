@@ -27,14 +27,14 @@ ATTENTION_SETTINGS = (
 """Names with a meaning in every attention file, whether the file assigns them or not."""
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_BETWEEN = re.compile(r",(?![^(]*\))")
-"""Commas that are not inside of parentheses."""
+_BETWEEN = re.compile(r",(?![^(\[]*[)\]])")
+"""Commas that are not inside of parentheses or brackets."""
 
 
 def parse_settings(text: str) -> dict[str, Constant]:
     """Return the settings of `K=V,K=V`; values become int, float or text, whichever fits first.
 
-    A tuple of numbers, `K=(3,7)`, stays the text that it is.
+    A tuple or a list of numbers, `K=(3,7)` or `K=[3,7]`, stays the text that it is.
 
     Raises:
         ConfigError: a part is no `K=V`, or a name occurs twice.
@@ -83,20 +83,22 @@ def check_settings(
         if isinstance(own, ast.Constant) and _is_text(own.value) != _is_text(value):
             kind = "text" if _is_text(own.value) else "a number"
             raise ConfigError(f"--set: {name} is {kind} in the file ({own.value!r}), got {value!r}")
-        if isinstance(own, ast.Tuple) and _is_text(value):
+        if isinstance(own, (ast.Tuple, ast.List)) and _is_text(value):
             _check_tuple(name, own, str(value))
 
 
-def _check_tuple(name: str, own: ast.Tuple, value: str) -> None:
+def _check_tuple(name: str, own: ast.Tuple | ast.List, value: str) -> None:
     try:
         got = ast.literal_eval(value)
     except (ValueError, SyntaxError):
         got = None
-    is_tuple = isinstance(got, tuple) and all(type(n) in (int, float) for n in got)
+    is_tuple = isinstance(got, (tuple, list)) and all(type(n) in (int, float) for n in got)
     if not is_tuple or len(got) != len(own.elts):
+        is_list = isinstance(own, ast.List)
+        kind, marks = ("list", "brackets") if is_list else ("tuple", "parentheses")
         raise ConfigError(
-            f"--set: {name} is a tuple of {len(own.elts)} in the file ({ast.unparse(own)}), "
-            f"got {value!r}; write it with its parentheses, in quotes for the shell"
+            f"--set: {name} is a {kind} of {len(own.elts)} in the file ({ast.unparse(own)}), "
+            f"got {value!r}; write it with its {marks}, in quotes for the shell"
         )
 
 

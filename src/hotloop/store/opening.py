@@ -8,7 +8,7 @@ from pathlib import Path
 from hotloop.errors import StoreError
 from hotloop.store.blobs import BLOB_FOLDER
 from hotloop.store.failure import damaged
-from hotloop.store.migrations import migrate
+from hotloop.store.migrations import check_version, migrate
 from hotloop.store.snapshots import SNAPSHOT_FOLDER
 
 BUSY_TIMEOUT_S = 30.0
@@ -24,7 +24,7 @@ def open_journal(path: Path, *, is_local: bool) -> sqlite3.Connection:
 
     Raises:
         ForeignRun: the file is no journal, or a newer hotloop wrote it.
-        StoreError: it is damaged, or SQLite is too old.
+        StoreError: it is damaged or was emptied, or SQLite is too old.
         sqlite3.Error: it cannot be read or written.
     """
     check_sqlite(sqlite3.sqlite_version_info)
@@ -32,6 +32,7 @@ def open_journal(path: Path, *, is_local: bool) -> sqlite3.Connection:
         path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
     try:
+        check_not_emptied(path.parent, check_version(connection, path.parent))
         migrate(connection, path.parent)
         connection.execute(f"PRAGMA journal_mode = {'WAL' if is_local else 'DELETE'}")
         connection.execute("PRAGMA synchronous = FULL")
@@ -43,6 +44,20 @@ def open_journal(path: Path, *, is_local: bool) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def check_not_emptied(folder: Path, version: int) -> None:
+    """Check that a journal without a schema is a new one: a run in its place would begin anew.
+
+    Args:
+        folder: the run's.
+        version: of the journal's schema; 0 for an empty file.
+
+    Raises:
+        StoreError: kernels or snapshots of a run are there.
+    """
+    if version == 0 and any((folder / name).is_dir() for name in (BLOB_FOLDER, SNAPSHOT_FOLDER)):
+        raise StoreError(damaged(folder, "it is empty, and the rest of its run is there"))
 
 
 def check_sqlite(version: tuple[int, ...]) -> None:

@@ -20,7 +20,7 @@ from hotloop.store import excerpts, rows
 from hotloop.store.blobs import read_candidate
 from hotloop.store.failure import store_errors
 from hotloop.store.migrations import check_version
-from hotloop.store.opening import BUSY_TIMEOUT_S
+from hotloop.store.opening import BUSY_TIMEOUT_S, check_not_emptied
 from hotloop.store.sqlite import JOURNAL_FILE
 
 
@@ -32,7 +32,7 @@ class RunReader:
 
         Raises:
             ForeignRun: there is no run in the folder, or a newer hotloop wrote it.
-            StoreError: it cannot be read.
+            StoreError: it cannot be read, or was emptied.
         """
         self.folder = folder
         self._attempts: tuple[int, tuple[Attempt, ...]] | None = None
@@ -142,6 +142,7 @@ class RunReader:
     def _check(self) -> None:
         with store_errors(self.folder):
             version = check_version(self._connection, self.folder)
+            check_not_emptied(self.folder, version)
             # What is read here is in every schema so far: an older run is read as it is.
             begun = version > 0 and rows.read_spec(self._connection) is not None
         if not begun:

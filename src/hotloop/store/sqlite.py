@@ -76,7 +76,9 @@ class SqliteStore:
             with store_errors(folder):
                 self._connection = open_journal(folder / JOURNAL_FILE, is_local=kind is None)
                 remove_partial_files(folder)
-        except BaseException:
+        except BaseException as exc:
+            if isinstance(exc, StoreError):
+                self._held.leave_words(str(exc))
             self._held.release()
             raise
         self._snapshots = Snapshots(
@@ -87,6 +89,8 @@ class SqliteStore:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        if isinstance(exc[1], StoreError):
+            self._held.leave_words(str(exc[1]))
         self.close()
 
     def close(self) -> None:

@@ -49,7 +49,7 @@ def check_python(text: str, policy: Policy, language: str = TRITON.name) -> Iter
     try:
         tree = parse_python(text)
     except Unparsable as exc:
-        yield Finding("unreadable", f"{exc}; write it flatter", 1)
+        yield Finding("unreadable", str(exc), 1)
         return
     except SyntaxError:
         return

@@ -165,11 +165,14 @@ def _check_argument(index: int, value: Any) -> None:
     try:
         encode_args(value)
     except ContractError:
-        held = sorted({type(leaf).__name__ for leaf in tree_leaves(value)})
+        kind, leaves = type(value).__name__, tree_leaves(value)
+        cure = "make it one of them"
+        if len(leaves) != 1 or leaves[0] is not value:
+            kind += f" of {', '.join(sorted({type(leaf).__name__ for leaf in leaves}))}"
+            cure = "give forward each tensor as an argument of its own"
         raise ProblemError(
             "get_inputs() should return tensors and plain values (numbers, text, None), got a "
-            f"{type(value).__name__} of {', '.join(held)} as argument {index}; give forward each "
-            "tensor as an argument of its own"
+            f"{kind} as argument {index}; {cure}"
         ) from None
 
 

@@ -52,9 +52,18 @@ class ModuleRunner:
         return model.to(device=self.device, dtype=self._dtype).requires_grad_(False)
 
     def run(self, state: dict[str, Tensor], values: tuple[Any, ...], seed: int) -> Outputs:
-        """Return forward's tensors, flattened, for these parameters, arguments and random seed."""
+        """Return forward's tensors, flattened, for these parameters, arguments and random seed.
+
+        Raises:
+            ProblemError: forward does not take such arguments, or its result cannot be compared.
+        """
         with self._bound(state), seeded(seed, self.device), torch.no_grad(), quiet():
-            return self.flatten(self.model(*self.arguments(values)), values)
+            try:
+                result = self.model(*self.arguments(values))
+            except TypeError:
+                self._require_fit(values)  # Python counts `self`, and knows nothing of get_inputs
+                raise
+            return self.flatten(result, values)
 
     def arguments(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return what to pass to forward: the values, or copies where forward writes into them."""
@@ -89,6 +98,17 @@ class ModuleRunner:
         """Return the names of forward's positional arguments."""
         names = list(inspect.signature(self.model.forward).parameters)
         return tuple(names[i] if i < len(names) else f"input{i}" for i in range(count))
+
+    def _require_fit(self, values: tuple[Any, ...]) -> None:
+        signature = inspect.signature(self.model.forward)
+        try:
+            signature.bind(*values)
+        except TypeError as exc:
+            kinds = ", ".join(type(value).__name__ for value in values) or "nothing"
+            raise ProblemError(
+                f"forward{signature} does not take what get_inputs() returns ({kinds}): {exc}; "
+                "change one of them"
+            ) from None
 
     @contextmanager
     def _bound(self, state: dict[str, Tensor]) -> Iterator[None]:

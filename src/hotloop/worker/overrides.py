@@ -120,12 +120,16 @@ def _override_assign(
 def _expression(setting: Setting, own: ast.expr | None) -> ast.expr:
     """Return the setting as an expression; text replaces `torch.float32` as `torch.<text>`.
 
-    Text in parentheses is a tuple: `(3, 7)`.
+    Text in parentheses or brackets is a tuple, `(3, 7)`; a list where the file has one, and text
+    where it has text.
     """
+    is_text = isinstance(own, ast.Constant)
     if isinstance(setting, str) and isinstance(own, ast.Attribute):
         new: ast.expr = ast.Attribute(value=own.value, attr=setting, ctx=ast.Load())
-    elif isinstance(setting, str) and setting.startswith("("):
-        new = ast.Constant(value=ast.literal_eval(setting))
+    elif isinstance(setting, str) and setting.startswith(("(", "[")) and not is_text:
+        numbers: list[ast.expr] = [ast.Constant(value=n) for n in ast.literal_eval(setting)]
+        kind = ast.List if isinstance(own, ast.List) else ast.Tuple
+        new = kind(elts=numbers, ctx=ast.Load())
     else:
         new = ast.Constant(value=setting)
     return ast.copy_location(new, own) if own is not None else new
