@@ -20,7 +20,7 @@ PROFILES = {
     "far": "inputs of about 1e5, beyond what float16 holds",
     "opposed": "inputs of about 1e5 and weights as much smaller, so that products keep their size",
     "biased": "the biases of products and convolutions far above or below 0",
-    "alike": "inputs of one shape that are nearly equal, two of them exactly in every second row",
+    "alike": "inputs of one shape that are nearly equal, in some rows up to their last bits",
     "integers": "inputs that are small whole numbers",
     "needles": "inputs where a few far keys carry the result",
     "sink": "inputs where one key has a far higher score than all others",

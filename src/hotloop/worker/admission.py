@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from hotloop.core.problem import NOTHING_TELLS
 from hotloop.core.verdict import Tier
 from hotloop.errors import ProblemError
+from hotloop.worker.alike import leaves_open
 from hotloop.worker.bound import Rigour
 from hotloop.worker.census import LIBRARY_PRODUCTS, VARIANCES
 from hotloop.worker.random_sources import MASK
@@ -80,9 +81,15 @@ def applicable(reference: ModelReference) -> tuple[str, ...]:
     biased = ("biased",) if reference.bias_rules is not None else ()
     opposed = ("opposed",) if reference.reach.opposed_weights else ()
     usual = ("shipped", "normal", "positive_mean", "negative", "large", "far")
-    alike = ("alike",) if reference.reach.alike and not reference.census.multilinear else ()
+    alike = ("alike",) if _wants_alike(reference) else ()
     profiles = (*usual, *opposed, *biased, *alike)
     return (*profiles, "integers") if reference.census.multilinear and all(free) else profiles
+
+
+def _wants_alike(reference: ModelReference) -> bool:
+    census = reference.census
+    tells = not census.multilinear and not leaves_open(census.names)
+    return bool(reference.reach.alike) and tells
 
 
 def for_final(reference: ModelReference) -> tuple[str, ...]:

@@ -106,8 +106,8 @@ MODEL_PROFILES = (
     ),
     _fast(
         "alike",
-        "N(0, 1), or its size, in one of the inputs of a shape; others are within 1 % of it, the "
-        "first of them equal in every second row",
+        "N(0, 1), or its size, in one of the inputs of a shape; others are within 1 % of it, and "
+        "each pair, in some rows, within 2**-20",
         "an epsilon within a distance left out; squares taken apart, which cancel",
     ),
     _fast("integers", "{-1, 0, 1}", "an element left out or counted twice, bit for bit"),
