@@ -4,7 +4,7 @@ import pytest
 import torch
 from problem_files import forward
 
-from hotloop.worker import from_bias
+from hotloop.worker import from_bias, trials
 from hotloop.worker.cases import CaseBook
 from hotloop.worker.compare import Rigour, gate
 from hotloop.worker.opposed import SCALE
@@ -167,7 +167,11 @@ def test_opposed_scales_are_for_random_inputs_that_a_weight_multiplies(body, x):
     assert "opposed" not in built(body, x).profiles
 
 
-def test_an_input_that_is_used_elsewhere_too_is_judged_as_far_as_it_goes():
-    reference = built("self.l(x) + x[:, :48] * 1e6")
-    kept = "opposed" in reference.profiles
-    assert kept or any("opposed" in note for note in reference.notes)
+def test_an_input_that_is_used_elsewhere_too_is_judged_where_the_reference_bears_it(monkeypatch):
+    assert "opposed" in built("self.l(x) - torch.sin(x[:, :48])").profiles
+    body = "torch.sin(self.l(x) + x[:, :48])"
+    reference = built(body)
+    assert "opposed" not in reference.profiles
+    assert any("'opposed' left out: the reference itself" in note for note in reference.notes)
+    monkeypatch.setattr(trials, "OPPOSED_FACTOR", 1e12)
+    assert "opposed" in built(body).profiles  # nothing else kept it out
