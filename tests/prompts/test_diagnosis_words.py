@@ -128,6 +128,30 @@ def test_the_length_at_which_it_becomes_wrong_is_told():
     assert "it is wrong already" not in wrong_attention({"smaller": {"passes": {"S": 64}}})
 
 
+@pytest.mark.parametrize(
+    ("law", "is_told"),
+    [
+        ({"median": 1.01, "spread": 1e-6}, True),
+        ({"median": 0.995, "spread": 1e-5}, True),
+        ({"median": 1.01, "spread": 0.004}, False),  # as 16-bit results scatter
+        ({"median": 1.0001, "spread": 0.0001}, False),
+        ({"median": 1.0, "spread": 0.0}, False),
+    ],
+)
+def test_a_ratio_near_1_is_told_where_it_is_sharp(law, is_told):
+    text = told(wrong_values({"ratio": law}, rmse=0.01))
+    assert ("constant ratio" in text) == is_told
+
+
+@pytest.mark.parametrize("ratio", [64 / 63, 63 / 64, (64 / 63) ** 0.5, (63 / 64) ** 0.5])
+def test_a_variance_that_divides_by_the_other_count_is_named(ratio):
+    law = {"median": ratio, "spread": 1e-6}
+    text = told(wrong_values({"ratio": law, "shape": [32, 64]}, rmse=0.01))
+    assert "of n and n - 1, n the size of dimension 1" in text
+    other = {"median": 1 + 1.2 * (ratio - 1), "spread": 1e-6}
+    assert "n - 1" not in told(wrong_values({"ratio": other, "shape": [32, 64]}, rmse=0.01))
+
+
 def test_a_ratio_of_a_size_names_the_dimension():
     law = {"median": 2048**0.5, "spread": 0.01, "share": 1.0}
     assert "square root of the size of dimension 1" in told(wrong_values({"ratio": law}, rmse=0.4))

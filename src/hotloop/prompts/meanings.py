@@ -20,6 +20,9 @@ TILE = 128
 RATIO_SPREAD_FRAC = 0.01
 """Ratios within 1 % of each other are one ratio: 16-bit outputs carry 2 to 3 digits."""
 EXPLAINED_FRAC = 0.99
+NEAR_ONE = 0.02
+"""A ratio so near 1 is rounding, unless it varies by less than `SHARP` of what it is off by."""
+SHARP = 0.05
 MIN_EVENNESS = 0.15
 """Rounding errors are spread (0.67 for a normal law); those of a wrong place are near 0."""
 EVEN = 0.4
@@ -94,15 +97,33 @@ def _nonfinite(evidence: NumericEvidence, case: CaseResult | None) -> str | None
 
 def _constant_ratio(evidence: NumericEvidence) -> str | None:
     ratio = _one_ratio(evidence)
-    if ratio is None or abs(ratio - 1) < 0.02:
+    if ratio is None or (abs(ratio - 1) < NEAR_ONE and not _is_sharp(evidence.ratio)):
         return None
     name = next((told for known, told in KNOWN_RATIOS if abs(ratio / known - 1) < 0.01), "")
-    name = name or _size_ratio(ratio, evidence.shape)
+    name = name or _size_ratio(ratio, evidence.shape) or _count_ratio(ratio, evidence.shape)
     known = f" ({name})" if name else ""
     return (
         f"Off by one constant ratio: got / expected is {ratio:.4g} everywhere it was looked{known}."
         " More likely a scale than an index."
     )
+
+
+def _is_sharp(law: Law | None) -> bool:
+    """Whether a ratio near 1 is one number: rounding spreads as far as it goes."""
+    return law is not None and abs(law.median - 1) > 0 and law.spread <= SHARP * abs(law.median - 1)
+
+
+def _count_ratio(ratio: float, shape: tuple[int, ...]) -> str:
+    """Return the dimension n whose n / (n - 1), or the root of it, a ratio is, either way round."""
+    found = [
+        (abs(ratio - value) / abs(value - 1), dim)
+        for dim, size in enumerate(shape)
+        if size > 2
+        for value in ((size / (size - 1)) ** power for power in (1, -1, 0.5, -0.5))
+    ]
+    off, dim = min(found, default=(1.0, 0))
+    told = f"of n and n - 1, n the size of dimension {dim}: a variance divides by either"
+    return told if off < SHARP else ""
 
 
 def _size_ratio(ratio: float, shape: tuple[int, ...]) -> str:
