@@ -85,3 +85,12 @@ def test_constants_are_read_without_running(source, values):
 def test_an_override_reaches_derived_constants():
     tree = ast.parse("N = 8\nM = N * 2\n")
     assert fold_constants(tree, {"N": 3}) == {"N": 3, "M": 6}
+
+
+@pytest.mark.parametrize("value", ["(x)", "(1)", "[3", "[" * 4000])
+def test_brackets_without_a_tuple_are_refused_where_the_file_computes_its_own(value):
+    tree = ast.parse("M = 4\nL = M\nE = -1\n")
+    for name in ("L", "E"):
+        with pytest.raises(ConfigError, match=f"{name} should be a number"):
+            check_settings({name: value}, tree)
+        check_settings({name: "(3, 7)"}, tree)

@@ -147,9 +147,24 @@ def test_a_ratio_near_1_is_told_where_it_is_sharp(law, is_told):
 def test_a_variance_that_divides_by_the_other_count_is_named(ratio):
     law = {"median": ratio, "spread": 1e-6}
     text = told(wrong_values({"ratio": law, "shape": [32, 64]}, rmse=0.01))
-    assert "of n and n - 1, n the size of dimension 1" in text
+    assert "as n to n - 1, or their roots, n near 64" in text
     other = {"median": 1 + 1.2 * (ratio - 1), "spread": 1e-6}
     assert "n - 1" not in told(wrong_values({"ratio": other, "shape": [32, 64]}, rmse=0.01))
+
+
+def test_a_ratio_far_from_1_is_no_matter_of_counts():
+    for ratio, shape in ((1.5, [8, 3, 32]), (0.75, [4, 64]), (0.8, [5])):
+        law = {"median": ratio, "spread": 1e-6}
+        text = told(wrong_values({"ratio": law, "shape": shape}, rmse=0.3))
+        assert f"got / expected is {ratio}" in text
+        assert "n - 1" not in text
+
+
+def test_a_ratio_near_1_is_told_by_what_is_missing_to_1():
+    law = {"median": 1.000122, "spread": 1e-9}
+    assert "got / expected is 1 +0.000122 everywhere" in told(
+        wrong_values({"ratio": law}, rmse=1e-4)
+    )
 
 
 def test_a_ratio_of_a_size_names_the_dimension():

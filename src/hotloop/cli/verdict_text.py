@@ -18,7 +18,6 @@ from hotloop.report.verdict_words import (
     exactness,
     is_looser,
     looser_words,
-    nonfinite_words,
     resource_words,
     skipped_by_reason,
 )
@@ -53,7 +52,6 @@ def _correctness(correctness: Correctness) -> list[str]:
         lines.append(
             f"            also right on {right} of {len(others)} other shapes (not asked for)"
         )
-    lines += [f"            {words}" for words in nonfinite_words(correctness)]
     # An error says little where the gate itself did not ask for a small one.
     compared = [c for c in cases if not is_looser(c)] or cases
     worst = failed[0] if failed else max(compared, key=_error_ratio, default=None)

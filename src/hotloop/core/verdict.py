@@ -116,32 +116,6 @@ class OtherShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NonfiniteInputs:
-    """What became of a NaN, or an infinity, in each input: reported, deciding nothing.
-
-    Counts are elements of all floating-point outputs.
-    """
-
-    value: str
-    """`nan` or `inf`: what one element of each input was."""
-    expected: int = 0
-    """Not finite in PyTorch's outputs."""
-    lost: int = 0
-    """Of these, finite in the kernel's."""
-    spread: int = 0
-    """Not finite in the kernel's outputs alone."""
-    changed: int = 0
-    """Not finite in both, and not the same."""
-    status: Status = Status.PASSED
-    """PASSED, or how the kernel failed there; then the counts say nothing."""
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether the kernel passes it on as PyTorch does."""
-        return self.status is Status.PASSED and not (self.lost or self.spread or self.changed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Correctness:
     """All checked calls of one verification."""
 
@@ -151,8 +125,6 @@ class Correctness:
     timed_calls_checked: int = 0
     other_shapes: tuple[OtherShape, ...] = ()
     """Final tier, where only the problem's own sizes must work: whether others do too."""
-    nonfinite_inputs: tuple[NonfiniteInputs, ...] = ()
-    """Final tier: what becomes of NaN and infinity; empty where that was not tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

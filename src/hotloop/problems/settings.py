@@ -85,6 +85,8 @@ def check_settings(
             raise ConfigError(f"--set: {name} is {kind} in the file ({own.value!r}), got {value!r}")
         if isinstance(own, (ast.Tuple, ast.List)) and _is_text(value):
             _check_tuple(name, own, str(value))
+        elif str(value).startswith(("(", "[")) and not isinstance(own, ast.Constant):
+            _check_numbers(name, str(value))
 
 
 def _check_tuple(name: str, own: ast.Tuple | ast.List, value: str) -> None:
@@ -99,6 +101,18 @@ def _check_tuple(name: str, own: ast.Tuple | ast.List, value: str) -> None:
         raise ConfigError(
             f"--set: {name} is a {kind} of {len(own.elts)} in the file ({ast.unparse(own)}), "
             f"got {value!r}; write it with its {marks}, in quotes for the shell"
+        )
+
+
+def _check_numbers(name: str, value: str) -> None:
+    """Refuse what looks like a tuple or a list and is none; the file's own value says nothing."""
+    try:
+        got = ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        got = None
+    if not isinstance(got, (tuple, list)):
+        raise ConfigError(
+            f"--set: {name} should be a number, text, or a tuple or list of numbers, got {value!r}"
         )
 
 

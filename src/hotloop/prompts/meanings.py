@@ -102,8 +102,9 @@ def _constant_ratio(evidence: NumericEvidence) -> str | None:
     name = next((told for known, told in KNOWN_RATIOS if abs(ratio / known - 1) < 0.01), "")
     name = name or _size_ratio(ratio, evidence.shape) or _count_ratio(ratio, evidence.shape)
     known = f" ({name})" if name else ""
+    shown = f"{ratio:.4g}" if abs(ratio - 1) >= NEAR_ONE else f"1 {ratio - 1:+.3g}"
     return (
-        f"Off by one constant ratio: got / expected is {ratio:.4g} everywhere it was looked{known}."
+        f"Off by one constant ratio: got / expected is {shown} everywhere it was looked{known}."
         " More likely a scale than an index."
     )
 
@@ -122,8 +123,9 @@ def _count_ratio(ratio: float, shape: tuple[int, ...]) -> str:
         for value in ((size / (size - 1)) ** power for power in (1, -1, 0.5, -0.5))
     ]
     off, dim = min(found, default=(1.0, 0))
-    told = f"of n and n - 1, n the size of dimension {dim}: a variance divides by either"
-    return told if off < SHARP else ""
+    if off >= SHARP or abs(ratio - 1) >= NEAR_ONE:
+        return ""  # of few numbers any ratio is one of these
+    return f"as n to n - 1, or their roots, n near {shape[dim]}: a variance may divide by either"
 
 
 def _size_ratio(ratio: float, shape: tuple[int, ...]) -> str:

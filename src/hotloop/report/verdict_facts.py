@@ -12,7 +12,6 @@ from hotloop.report.tables import Table
 from hotloop.report.verdict_words import (
     exactness,
     looser_words,
-    nonfinite_words,
     resource_words,
     skipped_by_reason,
 )
@@ -57,8 +56,6 @@ def verdict_facts(problem: ProblemPage, verdict: Verdict) -> Iterable[Fact]:
         if others:
             right = sum(shape.status is Status.PASSED for shape in others)
             yield Fact("Other shapes", f"right on {right} of {len(others)}, not asked for")
-        for words in nonfinite_words(verdict.correctness):
-            yield Fact("Not finite", words)
     for kernel in verdict.resources[:LISTED]:
         yield Fact("Compiled", _resources(kernel))
     if verdict.performance is not None:

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hotloop.core.verdict import (
-    CaseResult,
-    Correctness,
-    KernelResources,
-    NonfiniteInputs,
-    Rigour,
-    Status,
-    Verdict,
-)
+from hotloop.core.verdict import CaseResult, Correctness, KernelResources, Rigour, Verdict
 
 LOOSER: Mapping[Rigour | None, str] = {
     Rigour.ROUGH: "held to wider bounds",
@@ -20,8 +12,6 @@ LOOSER: Mapping[Rigour | None, str] = {
     Rigour.CUT: "right but for operands cut to TF32 where PyTorch rounds them",
 }
 """What is said of a call that was not held to all rules of the gate as it is."""
-
-VALUES = {"nan": "a NaN", "inf": "infinity"}
 
 
 def exactness(correctness: Correctness) -> str:
@@ -54,29 +44,6 @@ def looser_words(correctness: Correctness) -> list[str]:
         if cases:
             told.append(f"{len(cases)} more {words} ({'; '.join(values)})")
     return told
-
-
-def nonfinite_words(correctness: Correctness) -> list[str]:
-    """Return what becomes of NaN and infinity in the inputs; nothing where that was not tried."""
-    tried = correctness.nonfinite_inputs
-    if tried and all(trial.is_kept for trial in tried):
-        names = " and ".join(VALUES.get(trial.value, trial.value) for trial in tried)
-        return [f"{names} among the inputs: comes out as PyTorch's (not asked for)"]
-    return [_became(trial) for trial in tried]
-
-
-def _became(trial: NonfiniteInputs) -> str:
-    where = f"{VALUES.get(trial.value, trial.value)} among the inputs"
-    if trial.status is not Status.PASSED:
-        return f"{where}: {trial.status.value} (not asked for)"
-    if trial.is_kept:
-        return f"{where}: comes out as PyTorch's (not asked for)"
-    parts = (
-        (trial.lost, f"of {trial.expected} elements that it reaches in PyTorch are finite"),
-        (trial.spread, "others are not finite"),
-        (trial.changed, "are another of NaN, inf, -inf"),
-    )
-    return f"{where}: {', '.join(f'{n} {text}' for n, text in parts if n)} (not asked for)"
 
 
 def resource_words(kernel: KernelResources) -> str:

@@ -31,7 +31,6 @@ from hotloop.worker.device import check_device, environment, gpu_address
 from hotloop.worker.gpu_probes import probes_of
 from hotloop.worker.gpu_watch import GpuWatch
 from hotloop.worker.memory import release_memory
-from hotloop.worker.nonfinite_inputs import NonfiniteTrial
 from hotloop.worker.other_shapes import Reporter
 from hotloop.worker.profile import Profiler
 from hotloop.worker.reference import Draw, Reference
@@ -156,11 +155,9 @@ class Judge:
             short=short,
         )
         verdict = verification.run(tier)
-        if tier is Tier.FINAL and verdict.passed:
-            beside = (self._session, self._workroom(), candidate, self._builds.get(candidate))
-            verdict = NonfiniteTrial(*beside).report(verdict)
-            if not short:
-                verdict = Reporter(*beside).report(verdict)
+        if tier is Tier.FINAL and verdict.passed and not short:
+            build = self._builds.get(candidate)
+            verdict = Reporter(self._session, self._workroom(), candidate, build).report(verdict)
         watch = self._workroom().watch
         if watch is not None:
             watch.settle(verdict)
