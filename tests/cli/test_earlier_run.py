@@ -63,24 +63,23 @@ def test_the_command_that_goes_on_names_the_limit_that_ended_it(tmp_path, reason
     assert ("--max-candidates 2" in command) is (reason != "candidates")
 
 
-@pytest.mark.parametrize("model", ["dir:p.py", "dir:p.py/answers"])
-def test_a_folder_of_answers_that_cannot_be_leaves_no_run(tmp_path, capsys, monkeypatch, model):
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("dir:p.py", "p.py is a file; name another"),
+        ("dir:p.py/answers", "p.py is a file; name another"),
+        ("dir:/proc/answers", "expected a folder that can be written"),
+    ],
+)
+def test_a_folder_of_answers_that_cannot_be_leaves_no_run(
+    tmp_path, capsys, monkeypatch, model, words
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.py").write_text(PROBLEM)
-    words = ["optimize", "p.py", "--device", "cpu", "--out", "run", "--model", model]
-    assert main(words) == 2
+    command = ["optimize", "p.py", "--device", "cpu", "--out", "run", "--model", model]
+    assert main(command) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "p.py is a file; name another" in line
-    assert not (tmp_path / "run").exists()
-
-
-def test_neither_does_one_that_the_system_refuses(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "p.py").write_text(PROBLEM)
-    words = ["optimize", "p.py", "--device", "cpu", "--out", "run", "--model", "dir:/proc/answers"]
-    assert main(words) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "expected a folder that can be written" in line
+    assert words in line
     assert not (tmp_path / "run").exists()
 
 

@@ -75,3 +75,24 @@ def _candidate(text):
     return Candidate(
         language="triton", entry="kernel.py", sources=(SourceFile(path="kernel.py", text=text),)
     )
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (MemoryError(), "got MemoryError; write it flatter"),
+        (RecursionError("too deep"), "got too deep; write it flatter"),
+    ],
+)
+def test_what_the_parser_cannot_bear_is_told(monkeypatch, fault, words):
+    def parse(*args):
+        raise fault
+
+    monkeypatch.setattr("hotloop.core.python_source.ast.parse", parse)
+    with pytest.raises(Unparsable, match=words):
+        parse_python("x = 1")
+
+
+def test_text_that_no_file_holds_is_told():
+    with pytest.raises(Unparsable, match="save it as UTF-8"):
+        parse_python("x = '\udce9'")

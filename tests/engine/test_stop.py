@@ -99,7 +99,9 @@ def test_one_signal_drains(bench):
     assert len(bench.verifier.verified(Tier.FAST)) == 3
 
 
-def test_two_signals_break_out_of_a_blocked_verification(bench):
+def pressing_twice(bench):
+    """Return what presses Ctrl-C twice, then hangs."""
+
     def press_twice_and_hang():
         os.kill(os.getpid(), signal.SIGINT)
         while not bench.stop.draining:
@@ -107,7 +109,11 @@ def test_two_signals_break_out_of_a_blocked_verification(bench):
         os.kill(os.getpid(), signal.SIGINT)
         threading.Event().wait(30.0)
 
-    bench.verifier.on_verify = at_verification(3, press_twice_and_hang)
+    return press_twice_and_hang
+
+
+def test_two_signals_break_out_of_a_blocked_verification(bench):
+    bench.verifier.on_verify = at_verification(3, pressing_twice(bench))
     with interrupts(bench.stop):
         result = bench.run()
     assert result.reason is StopReason.INTERRUPTED
@@ -117,14 +123,7 @@ def test_two_signals_break_out_of_a_blocked_verification(bench):
 
 
 def test_two_signals_break_out_of_a_load_that_hangs(bench):
-    def press_twice_and_hang():
-        os.kill(os.getpid(), signal.SIGINT)
-        while not bench.stop.draining:
-            time.sleep(0.01)  # two that come at once are one
-        os.kill(os.getpid(), signal.SIGINT)
-        threading.Event().wait(30.0)
-
-    bench.verifier.on_load = press_twice_and_hang
+    bench.verifier.on_load = pressing_twice(bench)
     with interrupts(bench.stop):
         result = bench.run()
     assert (result.reason, result.attempts) == (StopReason.INTERRUPTED, ())

@@ -89,7 +89,9 @@ def test_an_override_reaches_derived_constants():
 
 @pytest.mark.parametrize("value", ["(x)", "(1)", "[3", "[" * 4000])
 def test_brackets_without_a_tuple_are_refused_where_the_file_computes_its_own(value):
-    tree = ast.parse("M = 4\nL = M\nE = -1\n")
+    tree = ast.parse("M = 4\nL = M\nE = -1\nT = ()\n")
+    with pytest.raises(ConfigError, match="T is a tuple of 0"):
+        check_settings({"T": value}, tree)
     for name in ("L", "E"):
         with pytest.raises(ConfigError, match=f"{name} should be a number"):
             check_settings({name: value}, tree)

@@ -283,7 +283,7 @@ def test_a_writer_that_ends_as_it_should_or_by_another_fault_leaves_none(folder)
         _ = 1 // 0
     assert last_words(folder) == ""
     assert last_words(folder / "nothing") == ""
-    for foreign in ("", "[]", "x", '{"failed": 3}'):
+    for foreign in ("", "[]", "x", '{"failed": 3}', "[" * 100_000):
         (folder / LOCK_FILE).write_text(foreign)
         assert last_words(folder) == ""
 

@@ -45,3 +45,10 @@ def test_a_decorated_forward_is_called_as_it_is():
     line = "forward = scaled(lambda self, x, factor: x * factor)"
     reference = build_reference(model(FILE.format(line=line, inputs="torch.rand(4)")))
     assert reference.specs()[1][0].shape == (4,)
+
+
+def test_an_error_behind_a_decorator_is_not_blamed_on_its_signature():
+    line = "forward = scaled(lambda self, x, factor: x * factor + None)"
+    with pytest.raises(ProblemError, match="TypeError: unsupported operand") as caught:
+        build_reference(model(FILE.format(line=line, inputs="torch.rand(4)")))
+    assert "get_inputs" not in str(caught.value)

@@ -38,15 +38,16 @@ def parse_python(text: str, filename: str = "<unknown>") -> ast.Module:
             try:
                 return ast.parse(text, filename)
             except (ValueError, RecursionError, MemoryError) as exc:
-                raise Unparsable(_flatter(exc)) from None
+                raise Unparsable(_unread(exc)) from None
             except SystemError as exc:
                 if not left:
-                    raise Unparsable(_flatter(exc)) from None
+                    raise Unparsable(_unread(exc)) from None
     raise AssertionError("each parse returns or raises")
 
 
-def _flatter(exc: Exception) -> str:
-    return f"expected Python that can be read, got {exc}; write it flatter"
+def _unread(exc: Exception) -> str:
+    cure = "save it as UTF-8" if isinstance(exc, UnicodeError) else "write it flatter"
+    return f"expected Python that can be read, got {str(exc) or type(exc).__name__}; {cure}"
 
 
 def dotted(node: ast.AST) -> str:

@@ -90,12 +90,8 @@ def check_settings(
 
 
 def _check_tuple(name: str, own: ast.Tuple | ast.List, value: str) -> None:
-    try:
-        got = ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        got = None
-    is_tuple = isinstance(got, (tuple, list)) and all(type(n) in (int, float) for n in got)
-    if not is_tuple or len(got) != len(own.elts):
+    got = _numbers(value)
+    if got is None or len(got) != len(own.elts):
         is_list = isinstance(own, ast.List)
         kind, marks = ("list", "brackets") if is_list else ("tuple", "parentheses")
         raise ConfigError(
@@ -106,14 +102,20 @@ def _check_tuple(name: str, own: ast.Tuple | ast.List, value: str) -> None:
 
 def _check_numbers(name: str, value: str) -> None:
     """Refuse what looks like a tuple or a list and is none; the file's own value says nothing."""
-    try:
-        got = ast.literal_eval(value)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        got = None
-    if not isinstance(got, (tuple, list)):
+    if _numbers(value) is None:
         raise ConfigError(
             f"--set: {name} should be a number, text, or a tuple or list of numbers, got {value!r}"
         )
+
+
+def _numbers(value: str) -> tuple[float, ...] | None:
+    """Return the numbers of a tuple or list as it is written; None for anything else."""
+    try:
+        got = ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    are_numbers = isinstance(got, (tuple, list)) and all(type(n) in (int, float) for n in got)
+    return tuple(got) if are_numbers else None
 
 
 def _is_text(value: object) -> bool:

@@ -23,6 +23,8 @@ EXPLAINED_FRAC = 0.99
 NEAR_ONE = 0.02
 """A ratio so near 1 is rounding, unless it varies by less than `SHARP` of what it is off by."""
 SHARP = 0.05
+COUNTED = 0.01
+"""How far off what it is off by, n / (n - 1) may be: by chance one ratio in twelve is so near."""
 MIN_EVENNESS = 0.15
 """Rounding errors are spread (0.67 for a normal law); those of a wrong place are near 0."""
 EVEN = 0.4
@@ -115,7 +117,7 @@ def _is_sharp(law: Law | None) -> bool:
 
 
 def _count_ratio(ratio: float, shape: tuple[int, ...]) -> str:
-    """Return the dimension n whose n / (n - 1), or the root of it, a ratio is, either way round."""
+    """Return in words that a ratio is n / (n - 1) of a dimension, its root, or one over either."""
     found = [
         (abs(ratio - value) / abs(value - 1), dim)
         for dim, size in enumerate(shape)
@@ -123,7 +125,7 @@ def _count_ratio(ratio: float, shape: tuple[int, ...]) -> str:
         for value in ((size / (size - 1)) ** power for power in (1, -1, 0.5, -0.5))
     ]
     off, dim = min(found, default=(1.0, 0))
-    if off >= SHARP or abs(ratio - 1) >= NEAR_ONE:
+    if off >= COUNTED or abs(ratio - 1) >= NEAR_ONE:
         return ""  # of few numbers any ratio is one of these
     return f"as n to n - 1, or their roots, n near {shape[dim]}: a variance may divide by either"
 

@@ -65,7 +65,7 @@ def last_words(folder: Path) -> str:
     """Return why the last holder ended, where its journal could not take it; else empty."""
     try:
         told = json.loads((folder / LOCK_FILE).read_text(encoding="utf-8")).get("failed", "")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return ""
     return told if isinstance(told, str) else ""
 

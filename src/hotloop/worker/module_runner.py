@@ -100,7 +100,8 @@ class ModuleRunner:
         return tuple(names[i] if i < len(names) else f"input{i}" for i in range(count))
 
     def _require_fit(self, values: tuple[Any, ...]) -> None:
-        signature = inspect.signature(self.model.forward)
+        # Of what is called: a decorator that names another signature may raise by itself.
+        signature = inspect.signature(self.model.forward, follow_wrapped=False)
         try:
             signature.bind(*values)
         except TypeError as exc:
