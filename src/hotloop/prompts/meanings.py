@@ -22,9 +22,8 @@ RATIO_SPREAD_FRAC = 0.01
 EXPLAINED_FRAC = 0.99
 NEAR_ONE = 0.02
 """A ratio so near 1 is rounding, unless it varies by less than `SHARP` of what it is off by."""
-SHARP = 0.05
-COUNTED = 0.01
-"""How far off what it is off by, n / (n - 1) may be: by chance one ratio in twelve is so near."""
+SHARP, COUNTED = 0.05, 0.01
+"""`COUNTED`: how near n / (n - 1) has to be, of what it is off by."""
 MIN_EVENNESS = 0.15
 """Rounding errors are spread (0.67 for a normal law); those of a wrong place are near 0."""
 EVEN = 0.4
@@ -113,7 +112,7 @@ def _constant_ratio(evidence: NumericEvidence) -> str | None:
 
 def _is_sharp(law: Law | None) -> bool:
     """Whether a ratio near 1 is one number: rounding spreads as far as it goes."""
-    return law is not None and abs(law.median - 1) > 0 and law.spread <= SHARP * abs(law.median - 1)
+    return law is not None and law.median != 1 and law.spread <= SHARP * abs(law.median - 1)
 
 
 def _count_ratio(ratio: float, shape: tuple[int, ...]) -> str:
