@@ -92,6 +92,7 @@ def test_the_record_says_what_was_measured_and_of_what_tier(plan):
     [
         ([DONE], 0),
         ([DONE, SKIPPED], 0),
+        ([SKIPPED, SKIPPED], 1),
         ([DONE, FAST_ONLY, SKIPPED], 4),
         ([DONE, FAST_ONLY, OPEN], 1),
         ([DONE, FAST_ONLY, OPEN, FAILED], 3),

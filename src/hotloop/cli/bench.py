@@ -154,11 +154,14 @@ def _shown(
 
 
 def exit_code(rows: Sequence[Standing]) -> int:
-    """Return 3 where a machine failed, 1 where the user stopped it, 4 where answers are missing."""
+    """Return 3 where a machine failed, 4 where answers are missing.
+
+    And 1 where the user stopped it, or no problem of all could be run.
+    """
     states = {row.state for row in rows}
     if State.FAILED in states:
         return MACHINE_FAULT
-    if State.OPEN in states:
+    if State.OPEN in states or states == {State.SKIPPED}:
         return 1
     return Pending.exit_code if states & WAITING else 0
 
