@@ -278,10 +278,8 @@ def reason(entry: Figures, column: Figures) -> str:
         for found in (*column["failures"], *column.get("start_failures", ()))
         if found["tier"] == "final" and entry["problem"] in found["examples"]
     ]
-    clauses = [
-        f"refused by the final tier: {FINAL_KINDS.get(found['kind'], found['kind'])}"
-        for found in final
-    ]
+    kinds = dict.fromkeys(FINAL_KINDS.get(found["kind"], found["kind"]) for found in final)
+    clauses = [f"refused by the final tier: {kind}" for kind in kinds]
     why = str(entry["why"])
     if why.startswith(WAITING):
         clauses.append("another kernel waits for its verdict")
