@@ -29,6 +29,8 @@ class Launches:
         self.watching = False
         self.unwatched = 0
         """Launches since the start that nothing watched."""
+        self.may_point = False
+        """Whether a number among the arguments of the last launch may be an address."""
         self._left_out = False
         self._watcher: Watcher | None = None
 
@@ -54,6 +56,7 @@ class Launches:
             self.unwatched += 1
             return launch()
         tensors = list(_tensors(arguments))
+        self.may_point = _may_point(arguments)
         self.count += 1
         if self._left_out:
             return None
@@ -128,6 +131,21 @@ def _tensors(arguments: Sequence[Any]) -> Iterator[torch.Tensor]:
                 "expected torch.Tensor, nn.Parameter or Triton's TensorDescriptor as an argument "
                 f"of a kernel, got {type(value).__name__} with methods of its own; pass the tensor"
             )
+
+
+_LOWEST_ADDRESS = 1 << 32
+"""Neither the host nor a GPU gives memory below it to 64-bit programs; sizes and strides are
+hardly ever larger, seeds may be."""
+
+
+def _may_point(arguments: Sequence[Any]) -> bool:
+    """Whether a number among arguments may be an address, from which a kernel makes a pointer."""
+    return any(
+        _may_point(value)
+        if isinstance(value, (tuple, list))
+        else isinstance(value, int) and abs(value) >= _LOWEST_ADDRESS
+        for value in arguments
+    )
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)

@@ -87,6 +87,7 @@ class LibraryCalls(TorchDispatchMode):
         self.look: Callable[[], None] = lambda: None  # is all that the watch reads by what it was?
         self.is_noting = False
         """What is read meanwhile is read for the watch."""
+        self.points: Callable[[], bool] = lambda: False  # may the launch read what it was not given?
         self.looks = True
         """Whether values are read; without, every launch counts as work."""
         self._launches = 0
@@ -199,6 +200,8 @@ class LibraryCalls(TorchDispatchMode):
                 self._write(tensors)
             finally:
                 self.is_in_kernel = False
+                if self.points():
+                    self._history.take_all()
 
         return after
 

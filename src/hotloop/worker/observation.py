@@ -84,7 +84,7 @@ class Observation:
         """
         calls = LibraryCalls(wanted, shared, self._known)
         calls.looks, calls.look = order["looks"], self._guard.look
-        calls.slots = self.slots
+        calls.slots, calls.points = self.slots, lambda: self._launches.may_point
         reads = HostReads(lambda: calls.is_in_kernel or calls.is_noting)
         begun = self._starts.count
         watcher = _uncounted(reads.apart_from(calls.before_launch))

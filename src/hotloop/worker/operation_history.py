@@ -60,6 +60,10 @@ class OperationHistory:
             if node is not None:
                 self._taken.add(node)
 
+    def take_all(self) -> None:
+        """Note that a kernel was given an address, which may be that of any storage."""
+        self._taken.update(self._node.values())
+
     def behind(self, addresses: Iterable[int]) -> dict[str, int]:
         """Return operation -> elements, of all its calls behind these storages or kernels."""
         found = dict(self._late)
