@@ -32,6 +32,11 @@ def counted(work, *, paused=False):
     return reads.read
 
 
+def split_at(x, split):
+    places = x.view(torch.int32).flatten().long() + 2**31
+    return split(torch.empty(2**32, device="meta"), places)
+
+
 @pytest.mark.parametrize(
     ("work", "n"),
     [
@@ -42,6 +47,11 @@ def counted(work, *, paused=False):
         (lambda x: x[0, 0].item(), 1),
         (lambda x: (x * 2).sum(dim=1).to(torch.float64), 0),
         (lambda x: x.to("cpu"), 0),  # it lies there
+        (lambda x: [part.storage_offset() for part in split_at(x, torch.tensor_split)], 20),
+        (lambda x: split_at(x, torch.Tensor.tensor_split), 20),
+        (lambda x: split_at(x, torch.ops.aten.tensor_split.tensor_indices_or_sections), 20),
+        (lambda x: x.tensor_split(2), 0),
+        (lambda x: x.tensor_split([1, 3]), 0),
     ],
 )
 def test_values_handed_to_the_host_are_counted(work, n):

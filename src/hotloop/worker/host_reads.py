@@ -44,8 +44,10 @@ GONE = "setprofile"
 """In place of a method: the hook was taken away."""
 FOREIGN = "foreign_memory"
 """In place of a method: written where `numpy` reads; `library_calls.py` counts it."""
-OTHERS = frozenset({"storage", "save", "to_dlpack", "print", GONE, FOREIGN})
-"""Ways past the methods: bytes of a storage, files in memory, capsules, text."""
+SPLIT = "tensor_split"
+"""Reads the places where it splits; its parts' offsets, which any code may ask for, are these."""
+OTHERS = frozenset({"storage", "save", "to_dlpack", "print", SPLIT, GONE, FOREIGN})
+"""Ways past the methods: bytes of a storage, files in memory, capsules, text, offsets of parts."""
 OF_STORAGES = frozenset({"_share_fd_cpu_", "_share_filename_cpu_", "_write_file"})
 """Methods of storages that hand all their bytes to files."""
 HOST_READS = NAMES | MOVES | OTHERS
@@ -111,6 +113,8 @@ class HostReads(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         source = args[0] if args and isinstance(args[0], torch.Tensor) else None
+        if name.startswith(SPLIT):  # as a function, a method or an operator
+            self._note(SPLIT, _numel([*args[1:], *kwargs.values()]), sys._getframe(1))
         if source is None or name not in NAMES:
             out = func(*args, **kwargs)
             if source is not None and name in MOVES and _is_moved(source, out):
