@@ -99,3 +99,29 @@ def test_a_generated_kernel_with_another_table_is_refused_in_one_line(tmp_path):
             assert "expected (2, 4) torch.int32" in make_feedback(judged).text
     finally:
         verifier.close()
+
+
+class Renamed(torch.nn.Module):
+    """Keeps the weight of a LayerNorm under its own name."""
+
+    def __init__(self, **more):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(6))
+        for name, tensor in more.items():
+            self.register_parameter(name, torch.nn.Parameter(tensor))
+
+
+def test_a_parameter_under_another_name_is_told():
+    state = {"norm.weight": torch.full((6,), 2.0), "norm.bias": torch.zeros(6)}
+    with pytest.raises(ContractError, match=r"'weight': nothing sets it.*PARAMETERS = {'weight': "):
+        HostedModel(None, Renamed(), {}).bind(state)
+    mapped = HostedModel(None, Renamed(), {"norm.weight": "weight"})
+    mapped.bind(state)  # it does without the bias
+    assert bool((mapped.model.weight == 2).all())
+
+
+def test_parameters_of_its_own_may_stand_beside_those_that_are_set():
+    HostedModel(None, Renamed(packed=torch.empty(3)), {}).bind({"weight": torch.ones(6)})
+    alike = Renamed(packed=torch.empty(6))
+    HostedModel(None, alike, {}).bind({"weight": torch.ones(6), "running_mean": torch.zeros(6)})
+    assert bool((alike.weight == 1).all())

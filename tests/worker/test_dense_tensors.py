@@ -60,3 +60,16 @@ def test_a_candidate_returns_dense_tensors():
         flatten_outputs(x.relu().to_sparse())
     with pytest.raises(ContractError, match="dense tensors, got a nested one"):
         flatten_outputs(torch.nested.nested_tensor([x[0], x[1, :3]]))
+
+
+def test_what_is_no_tensor_is_taken_as_the_references_is():
+    x = torch.ones(2)
+    *same, count, ratio, flag = flatten_outputs((x, [None, {"n": 3, "r": 0.5}], True))
+    assert same == [x]
+    assert [(t.item(), t.dtype) for t in (count, ratio, flag)] == [
+        (3, torch.int64),
+        (0.5, torch.float32),
+        (True, torch.bool),
+    ]
+    with pytest.raises(ContractError, match="plain tensors, got str"):
+        flatten_outputs((x, "text"))

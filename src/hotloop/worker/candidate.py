@@ -99,7 +99,8 @@ class CandidateHost(Host):
     def forward(self, index: int) -> list[torch.Tensor]:
         """Run the candidate's forward on set `index`."""
         with self._witness:
-            return flatten_outputs(self._hosted.model(*self.inputs(index)))
+            inputs = self.inputs(index)
+            return flatten_outputs(self._hosted.model(*inputs), "cuda" if self._cuda else "cpu")
 
     def poison(self) -> None:
         """Poison the free blocks of torch's allocator."""

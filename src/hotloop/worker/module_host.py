@@ -18,6 +18,9 @@ import torch
 
 from hotloop.worker.dense_tensors import kind_of
 
+STATISTICS = "running_"
+"""How torch's layers name buffers that batches leave behind, which forward may do without."""
+
 
 class ContractError(Exception):
     """The candidate does not keep its contract; the message says which part."""
@@ -41,11 +44,24 @@ class HostedModel:
                 always have. One that is registered as None takes what comes.
 
         Raises:
-            ContractError: a parameter or such a buffer has another shape or dtype.
+            ContractError: a parameter or such a buffer has another shape or dtype; or one of the
+                reference's has no place here, and a parameter that is like it has another name.
         """
-        for reference_name, tensor in state.items():
-            own = self.names.get(reference_name, reference_name)
-            _set_by_name(self.model, own, tensor, buffers_alike=buffers_alike)
+        given = {self.names.get(name, name): tensor for name, tensor in state.items()}
+        left = [
+            own
+            for own, tensor in given.items()
+            if not _set_by_name(self.model, own, tensor, buffers_alike=buffers_alike)
+            and not own.rpartition(".")[2].startswith(STATISTICS)
+        ]
+        for name, parameter in self.model.named_parameters():
+            lost = next((own for own in left if _is_like(parameter, given[own])), None)
+            if name not in given and lost is not None:
+                raise ContractError(
+                    f"parameter {name!r}: nothing sets it, since parameters are set by the "
+                    f"reference's names and {lost!r}, of the same shape, has no place here; name "
+                    f"it {lost!r}, or add PARAMETERS = {{{name!r}: {lost!r}}} to the file"
+                )
 
     def prepare(self) -> None:
         """Say that parameters and buffers have new values, and run the optional `prepare()`.
@@ -110,13 +126,14 @@ def host_model(module: Any, init_args: Sequence[Any], device: str) -> HostedMode
 
 def _set_by_name(
     model: torch.nn.Module, dotted: str, tensor: torch.Tensor, *, buffers_alike: bool
-) -> None:
+) -> bool:
+    """Set a parameter or a buffer; return whether there is one of that name."""
     *path, leaf = dotted.split(".")
     owner: Any = model
     for part in path:
         owner = getattr(owner, part, None)
         if not isinstance(owner, torch.nn.Module):
-            return
+            return False
     if leaf in owner._parameters:
         _check_alike(f"parameter {dotted!r}", owner._parameters[leaf], tensor)
         owner._parameters[leaf] = torch.nn.Parameter(tensor, requires_grad=False)
@@ -124,24 +141,35 @@ def _set_by_name(
         if buffers_alike:
             _check_alike(f"buffer {dotted!r}", owner._buffers[leaf], tensor)
         owner._buffers[leaf] = tensor
+    return leaf in owner._parameters or leaf in owner._buffers
+
+
+def _is_like(own: torch.Tensor, tensor: torch.Tensor) -> bool:
+    return own.shape == tensor.shape and own.dtype == tensor.dtype
 
 
 def _check_alike(what: str, own: torch.Tensor | None, tensor: torch.Tensor) -> None:
-    if own is not None and (own.shape != tensor.shape or own.dtype != tensor.dtype):
+    if own is not None and not _is_like(own, tensor):
         raise ContractError(
             f"{what}: expected {tuple(tensor.shape)} {tensor.dtype}, as the reference has it, "
             f"got {tuple(own.shape)} {own.dtype}; register it like that"
         )
 
 
-def flatten_outputs(result: Any) -> list[torch.Tensor]:
+def flatten_outputs(result: Any, device: str | torch.device = "cpu") -> list[torch.Tensor]:
     """Return the tensors of a forward's result, nested structures flattened.
+
+    None is left out, and Python's numbers become tensors on `device`, as with the reference.
 
     Raises:
         ContractError: something in it is no plain tensor.
     """
-    leaves, _ = torch.utils._pytree.tree_flatten(result)
-    for leaf in leaves:
+    outputs: list[torch.Tensor] = []
+    for leaf in torch.utils._pytree.tree_leaves(result):
+        if leaf is None:
+            continue
+        if type(leaf) in (bool, int, float):
+            leaf = torch.tensor(leaf, device=device)
         if type(leaf) not in (torch.Tensor, torch.nn.Parameter):
             raise ContractError(
                 f"expected forward to return plain tensors, got {type(leaf).__name__}"
@@ -149,4 +177,5 @@ def flatten_outputs(result: Any) -> list[torch.Tensor]:
         kind = kind_of(leaf)
         if kind is not None:
             raise ContractError(f"expected forward to return dense tensors, got a {kind} one")
-    return leaves
+        outputs.append(leaf)
+    return outputs
