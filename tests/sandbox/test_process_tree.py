@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 
 from caging import run_outside
 
-from hotloop.sandbox import become_subreaper, kill_tree, sweep
+from hotloop.sandbox import become_subreaper, kernel, kill_tree, living_below, sweep
 from hotloop.sandbox.processes import descendants
 
 
@@ -123,6 +124,40 @@ def test_sweep_reaps_zombies_without_counting_them() -> None:
         return sweep(), len(descendants(os.getpid()))
 
     assert run_outside(inside) == (0, 0)
+
+
+def leave_without_a_first_thread() -> int:
+    """Fork a process that lives by its second thread, and looks like a zombie; return it."""
+    pid = os.fork()
+    if pid == 0:
+        threading.Thread(target=time.sleep, args=(100,)).start()
+        kernel.syscall(60)  # exit(2), of this thread
+    assert wait_for(lambda: not is_running(pid))
+    return pid
+
+
+def test_living_are_told_from_ended_ones_also_behind_a_fork_too_many() -> None:
+    def inside(_: int) -> tuple[int, bool, int]:
+        become_subreaper()
+        leave_daemons(2)  # first: it waits for whichever child ends
+        zombie = os.fork()
+        if zombie == 0:
+            os._exit(0)
+        assert wait_for(lambda: not is_running(zombie))
+        hidden = leave_without_a_first_thread()
+        found, none = living_below(os.getpid()), living_below(1 << 30)
+        sweep()
+        return len(found), hidden in found, len(none)
+
+    assert run_outside(inside) == (3, True, 0)
+
+
+def test_sweep_ends_what_looks_ended() -> None:
+    def inside(_: int) -> tuple[int, int]:
+        leave_without_a_first_thread()
+        return sweep(), len(descendants(os.getpid()))
+
+    assert run_outside(inside) == (1, 0)
 
 
 def test_sweep_of_nothing() -> None:

@@ -227,6 +227,22 @@ def test_death_with_the_parent_cannot_be_given_up(cage: Cage) -> None:
 _NAME = ctypes.create_string_buffer(b"kernel")
 
 
+def own_orphans(_: int) -> dict[str, str]:
+    option = kernel.PR_SET_CHILD_SUBREAPER
+    return attempts(
+        {
+            "take": lambda: kernel.prctl(option, 1),
+            "give up": lambda: kernel.prctl(option, 0),
+            "ask": lambda: kernel.prctl(37, ctypes.addressof(_NAME)),
+        }
+    )
+
+
+def test_who_gets_the_orphans_stays_as_it_is(cage: Cage) -> None:
+    assert cage.run(own_orphans) == {"take": "EPERM", "give up": "EPERM", "ask": "ok"}
+    assert set(run_outside(own_orphans).values()) == {"ok"}
+
+
 def fake_typing(_: int) -> dict[str, str]:
     reader, _writer = os.pipe()
     letter = ctypes.create_string_buffer(b"x")

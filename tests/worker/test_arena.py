@@ -1,10 +1,16 @@
 """The arena on the host: slots do not overlap, gaps show stray writes, views stay inside."""
 
+import fcntl
+import mmap
+import os
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scaled_rows import forward, triton, verdict
 
+from hotloop.core.verdict import Status
 from hotloop.worker.arena import Arena, Layout, Slot
 
 DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.float64)
@@ -69,3 +75,50 @@ def test_a_slot_outside_is_refused(board):
         arena.view(Slot(arena.bytes.numel() - 4, (4,), (1,), "float32"))
     with pytest.raises(ValueError, match="dtype"):
         arena.view(Slot(0, (4,), (1,), "nonsense"))
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda fd: os.ftruncate(fd, 0),
+        lambda fd: os.ftruncate(fd, 1 << 20),
+        lambda fd: os.truncate(f"/proc/self/fd/{fd}", 0),
+        lambda fd: os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_TRUNC),
+        lambda fd: fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE),
+    ],
+    ids=["shrink", "grow", "by-its-path", "opened-anew", "one-more-seal"],
+)
+def test_who_holds_the_file_cannot_cut_it_from_under_the_judge(board, cut):
+    arena, layout, *_ = board
+    theirs = os.dup(arena.fd)
+    with pytest.raises(PermissionError):
+        cut(theirs)
+    os.close(theirs)
+    assert os.fstat(arena.fd).st_size == arena.bytes.numel()
+    assert arena.gaps_intact(layout)
+
+
+def test_a_sealed_arena_can_be_mapped_and_written_by_who_holds_it(board):
+    arena, _, _, second = board
+    theirs = os.dup(arena.fd)
+    with mmap.mmap(theirs, arena.bytes.numel()) as mapping:
+        mapping[second.offset : second.offset + 8] = (7).to_bytes(8, "little")
+    os.close(theirs)
+    assert arena.view(second)[0] == 7
+
+
+CUT = """
+def cut():
+    for fd in range(3, 64):
+        path = f"/proc/self/fd/{fd}"
+        if os.path.lexists(path) and "arena" in os.readlink(path):
+            os.ftruncate(fd, 0)
+
+class ModelNew"""
+
+
+def test_a_candidate_that_cuts_the_arena_fails_alone(cpu_judge):
+    found = verdict(cpu_judge, triton(("class ModelNew", CUT.lstrip()), forward("cut()")))
+    assert found.status is Status.RUNTIME_ERROR
+    assert found.message.startswith("PermissionError"), found.message
+    assert verdict(cpu_judge, triton()).status is Status.PASSED

@@ -13,7 +13,7 @@ from hotloop.sandbox.output import OutputCollector, sanitise
 from hotloop.sandbox.paths import CagePaths, default_paths
 from hotloop.sandbox.policy import candidate_cage, lane_cage
 from hotloop.sandbox.probe import Capabilities, probe
-from hotloop.sandbox.processes import become_subreaper, kill_tree, sweep
+from hotloop.sandbox.processes import become_subreaper, kill_tree, living_below, sweep
 from hotloop.sandbox.removal import remove_tree
 from hotloop.sandbox.spec import CageReport, CageSpec, Limits, Tier
 
@@ -33,6 +33,7 @@ __all__ = [
     "enter_namespaces",
     "kill_tree",
     "lane_cage",
+    "living_below",
     "probe",
     "readable_by_uid",
     "remove_tree",

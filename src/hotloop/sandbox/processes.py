@@ -20,6 +20,8 @@ from hotloop.errors import InfraError
 from hotloop.sandbox import kernel
 
 _POLL_S = 0.005
+_STAT_BYTES = 4096
+"""More than one line of /proc/PID/stat has."""
 
 
 class Process(NamedTuple):
@@ -107,6 +109,11 @@ def sweep(keep: Collection[int] = (), *, timeout_s: float = 5.0) -> int:
             _reap(stray.pid, deadline)
 
 
+def living_below(pid: int) -> frozenset[int]:
+    """Return the numbers of the descendants of `pid` that have not ended."""
+    return frozenset(process.pid for process in descendants(pid) if not process.zombie)
+
+
 def process_table() -> list[Process]:
     """Return the processes that /proc shows."""
     found = (_read(int(name)) for name in os.listdir("/proc") if name.isdigit())
@@ -134,13 +141,20 @@ def _below(pid: int, table: list[Process]) -> list[Process]:
 def _read(pid: int) -> Process | None:
     """Return one row of the process table; None when the process has gone since it was listed."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
+    try:
+        text = os.read(fd, _STAT_BYTES)  # a file object costs more than the read
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
     # The name may hold spaces and brackets: the fields start after the last bracket.
     fields = text[text.rindex(b")") + 2 :].split()
-    return Process(pid, int(fields[1]), int(fields[19]), fields[0] in (b"Z", b"X"))
+    # One whose first thread has ended looks like a zombie, and lives by its others.
+    ended = fields[0] in (b"Z", b"X") and int(fields[17]) <= 1
+    return Process(pid, int(fields[1]), int(fields[19]), ended)
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

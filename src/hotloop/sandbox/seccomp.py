@@ -89,7 +89,7 @@ def build_filter(own_pid: int) -> list[Instruction]:
     program += _rule(table.CLONE, _argument_without(0, _NEW_NAMESPACE_FLAGS | _CLONE_PARENT))
     program += _rule(table.IOCTL, _argument_not_in(1, (_TIOCSTI, _TIOCLINUX)))
     program += _rule(table.PERSONALITY, _argument_in(0, (0, 0xFFFF_FFFF)))
-    program += _rule(table.PRCTL, _death_signal_stays())
+    program += _rule(table.PRCTL, _stays_in_its_tree())
     return [*program, Instruction(_RETURN, 0, 0, ALLOW)]
 
 
@@ -180,10 +180,11 @@ def _unix_stream_only() -> list[Instruction]:
     ]
 
 
-def _death_signal_stays() -> list[Instruction]:
-    """Refuse to give up dying with the parent; every other prctl is allowed."""
+def _stays_in_its_tree() -> list[Instruction]:
+    """Refuse to give up dying with the parent, or its orphans; every other prctl is allowed."""
     return [
         _load_argument(0),
+        Instruction(_JUMP_EQUAL, 3, 0, kernel.PR_SET_CHILD_SUBREAPER),
         Instruction(_JUMP_EQUAL, 0, 3, kernel.PR_SET_PDEATHSIG),
         _load_argument(1),
         Instruction(_JUMP_EQUAL, 1, 0, _SIGKILL),

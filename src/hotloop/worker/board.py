@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from hotloop.worker.arena import Arena, Layout, Offset, Slot
+from hotloop.worker.arguments import encode_args
 from hotloop.worker.poison import fill, hide
 from hotloop.worker.reference import Draw, Reference
 
@@ -119,6 +120,17 @@ def place_set(
     ]
     places = [layout.place(t.shape, t.contiguous().stride(), t.dtype) for t in outputs]
     return inputs, places
+
+
+def describe_set(inputs: list[Any], outputs: list[Slot]) -> dict[str, Any]:
+    """Return where one call's inputs and outputs lie, as JSON values."""
+    return {
+        "inputs": [
+            {"slot": v.to_json()} if isinstance(v, Slot) else {"value": encode_args(v)}
+            for v in inputs
+        ],
+        "outputs": [s.to_json() for s in outputs],
+    }
 
 
 def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -66,6 +66,8 @@ class Child:
         self._output_fd = read_end
         self.output = sandbox.OutputCollector(read_end)
         self.cage = self._enter()
+        # At T2 the caged process lies below two of ours, and nothing untrusted has run in it yet.
+        self._own = sandbox.living_below(self.pid) if self.cage.namespaces else frozenset()
 
     def request(self, message: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         """Send one request and return the answer; see `exchange`."""
@@ -99,6 +101,10 @@ class Child:
             raise ChildDied(self._exit, str(exc)) from exc
         except FrameTooLarge as exc:
             raise ChildDied(None, str(exc)) from exc
+
+    def left_running(self) -> int:
+        """Return how many processes live below the child that are not its own known ones."""
+        return len(sandbox.living_below(self.pid) - self._own)
 
     def kill(self) -> Exit | None:
         """Kill the child with everything below it and wait for its end. Idempotent.

@@ -26,7 +26,6 @@ import secrets
 import torch
 
 from hotloop.core.verdict import Evidence, Stage, Status
-from hotloop.sandbox.processes import descendants
 from hotloop.worker.call_rules import PROFILES, CallRules, hack, uses_library
 from hotloop.worker.cases import CaseBook
 from hotloop.worker.changed_case import changed_case
@@ -118,7 +117,7 @@ class _Conduct:
         if not self._is_right(known, self._first):
             raise _wrong("repeated", "when forward was called again on the same inputs")
         self._rules.check(known, seen)
-        self._check_processes()
+        self._evaluation.check_alone("forward")
         self.usable = False
         self._checks.append("conduct_skipped:memory")
 
@@ -137,7 +136,7 @@ class _Conduct:
             changed = changed_case(self._book, known, [], anew=True)
             seen = self._call_changed(changed)
             self._rules.check(changed, seen)
-        self._check_processes()
+        self._evaluation.check_alone("forward")
         self._rules.check_origins(changed, seen)
         if uses_library(seen):
             self._checks.append("library_anchor")
@@ -203,11 +202,6 @@ class _Conduct:
 
     def _is_right(self, known: Known, index: int) -> bool:
         return known.is_right(self._evaluation.board.outputs(index))
-
-    def _check_processes(self) -> None:
-        below = [p for p in descendants(self._evaluation.child.pid) if not p.zombie]
-        if below:
-            raise hack("processes", f"forward left {len(below)} processes behind; start none")
 
     def _check_ghost(self, known: Known) -> None:
         if not self._is_right_without_kernels(known):

@@ -22,9 +22,8 @@ from hotloop.core.units import s_to_ms
 from hotloop.core.verdict import Evidence, Stage, Status
 from hotloop.errors import InfraError, WorkerDied, WorkerTimeout
 from hotloop.worker import claims, told
-from hotloop.worker.arena import Slot
 from hotloop.worker.arguments import encode_args
-from hotloop.worker.board import Board
+from hotloop.worker.board import Board, describe_set
 from hotloop.worker.children import Child, ChildDied, ChildTimeout
 from hotloop.worker.constructor_words import with_call
 from hotloop.worker.patience import Patience
@@ -119,7 +118,7 @@ class Evaluation:
             "pins": to_json(self.candidate.pins),
             "init_args": [encode_args(a) for a in init_args],
             "state": {n: s.to_json() for n, s in self.board.state.items()},
-            "sets": [self.describe_set(*s) for s in self.board.sets],
+            "sets": [describe_set(*s) for s in self.board.sets],
             "reserve_bytes": self.board.reserve_bytes,
             "buffers_alike": buffers_alike,
             "precision": self.board.precision,
@@ -129,12 +128,14 @@ class Evaluation:
         except Failed as failed:
             failed.evidence = with_call(failed.evidence, len(init_args))
             raise
+        self.check_alone("loading the file")
 
     def prepare(self) -> None:
         """Tell the candidate that its parameters and buffers changed; notes how long it took."""
         start = time.perf_counter()
         answer = self.ask({"op": "prepare"}, CALL_S, Stage.CORRECTNESS)
         wall_ms = s_to_ms(time.perf_counter() - start)
+        self.check_alone("prepare()")
         claimed_ms = self._read(lambda: claims.number(answer, "prepare_ms"), Stage.CORRECTNESS)
         self.prepare_ms.append(max(claimed_ms, wall_ms - HAND_OVER_MS))
 
@@ -179,20 +180,19 @@ class Evaluation:
         """
         return self._exchange({"op": "record", "set": 0}, CALL_S, Stage.PERFORMANCE)
 
+    def check_alone(self, what: str, stage: Stage = Stage.CORRECTNESS) -> None:
+        """Refuse processes that live on beside the candidate's own once `what` is done.
+
+        Raises:
+            Failed: some do; they could do its work where nobody looks.
+        """
+        if left := self.child.left_running():
+            text = f"{what} left processes running ({left}); start none that outlive it"
+            raise Failed(Status.REWARD_HACK, stage, Evidence(kind="processes", message=text))
+
     def close(self) -> None:
         """End the candidate's process and everything below it."""
         self.child.close()
-
-    @staticmethod
-    def describe_set(inputs: list[Any], outputs: list[Slot]) -> dict[str, Any]:
-        """Return where one call's inputs and outputs lie, as JSON values."""
-        return {
-            "inputs": [
-                {"slot": v.to_json()} if isinstance(v, Slot) else {"value": encode_args(v)}
-                for v in inputs
-            ],
-            "outputs": [s.to_json() for s in outputs],
-        }
 
     def ask(
         self, message: dict[str, Any], timeout_s: float, stage: Stage, *, fds: Sequence[int] = ()

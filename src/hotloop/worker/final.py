@@ -20,7 +20,7 @@ import torch
 
 from hotloop.core.problem import ProblemKind
 from hotloop.core.statistics import paired_speedup_interval
-from hotloop.core.verdict import Status
+from hotloop.core.verdict import Stage, Status
 from hotloop.worker.baseline_graphs import without_gaps
 from hotloop.worker.cross_check import may_claim
 from hotloop.worker.evaluation import Evaluation, Failed
@@ -115,6 +115,7 @@ def _time_one(
         lambda c: _interleave(timer, c, inputs, block, rounds=rounds),
         ungapped.calls, session.baselines_ms | ungapped.graphs_ms,
     )  # fmt: skip
+    evaluation.check_alone("a timed forward", Stage.PERFORMANCE)
     candidate = sides.pop("candidate")
     candidate.wall_check_ms = fast.wall_check_ms
     candidate.checks |= ungapped.checks()

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from hotloop.core.verdict import Stage
 from hotloop.errors import HotloopError
+from hotloop.worker.board import describe_set
 from hotloop.worker.diagnosis import Wrong
 from hotloop.worker.evaluation import Evaluation, Failed
 from hotloop.worker.index_probe import probe_indices
@@ -95,7 +96,7 @@ def _wrong_positions(wrong: Wrong) -> Tensor | None:
 def _probe(evaluation: Evaluation, wrong: Wrong, positions: Tensor) -> dict[str, Any] | None:
     board = evaluation.board
     board.arena.fill_gaps(board.layout)
-    sets = [evaluation.describe_set(*placed) for placed in board.sets]
+    sets = [describe_set(*placed) for placed in board.sets]
     try:
         evaluation.ask({"op": "place", "sets": sets}, PLACE_S, Stage.CORRECTNESS)
         return probe_indices(evaluation, wrong, positions)

@@ -130,6 +130,7 @@ class CandidateTimer:
             if len(timing.samples) >= MIN_SAMPLES and spent_s > FAST_SECONDS:
                 break
         self.wall_check(timing)
+        self._evaluation.check_alone("a timed forward", Stage.PERFORMANCE)
         self.check_floor(timing)
         timing.checks["launch_bound"] = is_launch_bound(timing.median_ms)
         return timing

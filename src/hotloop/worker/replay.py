@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hotloop.core.verdict import Stage
-from hotloop.worker.board import Board
+from hotloop.worker.board import Board, describe_set
 from hotloop.worker.channel import refuse_constant
 from hotloop.worker.evaluation import LOAD_S, Evaluation, Failed
 from hotloop.worker.memory import leave_room
@@ -224,7 +224,7 @@ def _start(room: Workroom, evaluation: Evaluation, forward: Forward) -> Replay:
     )  # fmt: skip
     message = {
         "op": "load",
-        "sets": [replay.describe_set(*s) for s in small.sets],
+        "sets": [describe_set(*s) for s in small.sets],
         "set_offsets": set_offsets(small),
         **forward.message,
     }

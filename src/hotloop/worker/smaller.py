@@ -27,7 +27,7 @@ from hotloop.errors import HotloopError
 from hotloop.worker.arena import Layout
 from hotloop.worker.arguments import encode_args
 from hotloop.worker.attention_reference import AttentionReference
-from hotloop.worker.board import Board, place_set
+from hotloop.worker.board import Board, describe_set, place_set
 from hotloop.worker.cases import Case, CaseBook
 from hotloop.worker.evaluation import Evaluation, Failed
 from hotloop.worker.known_case import Known
@@ -189,7 +189,7 @@ def _passes(
         return None
     if reference.device == "cuda":
         torch.cuda.synchronize()
-    place = {"op": "place", "sets": [evaluation.describe_set(*board.sets[0])]}
+    place = {"op": "place", "sets": [describe_set(*board.sets[0])]}
     evaluation.ask(place, TRIAL_S, Stage.CORRECTNESS)
     if board.state:
         evaluation.ask({"op": "prepare"}, TRIAL_S, Stage.CORRECTNESS)

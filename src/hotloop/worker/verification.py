@@ -2,15 +2,20 @@
 
 `static` runs before, in the coordinator. A candidate's failure is a verdict; a failure of this
 machine leaves as an `InfraError`.
+
+What is held out comes last, after timing, and no other process lives then or later: all processes
+of a candidate share its folder, and could pass on by it which sizes they were shown.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import Any
 
 from hotloop.core.candidate import Candidate
 from hotloop.core.language import runs_on_cpu
+from hotloop.core.problem import Role
 from hotloop.core.verdict import Correctness, Stage, Status, Tier, Verdict
 from hotloop.worker.builds import Build, Builds
 from hotloop.worker.conduct import check_conduct
@@ -18,7 +23,7 @@ from hotloop.worker.correctness import CorrectnessStage
 from hotloop.worker.device import confirm_device
 from hotloop.worker.diagnosis import workload_of
 from hotloop.worker.evaluation import Evaluation, Failed
-from hotloop.worker.final import ROUNDS, SHORT_ROUNDS, FinalTiming, time_final
+from hotloop.worker.final import ROUNDS, SHORT_ROUNDS, time_final
 from hotloop.worker.follow_up import follow_up
 from hotloop.worker.hoarding import hoarded, no_room
 from hotloop.worker.memory import DoesNotFit, leave_room, ran_out
@@ -102,7 +107,7 @@ class Verification:
     def _judge(self, tier: Tier) -> Verdict:
         rest_clock()
         if tier is not Tier.FINAL:
-            return self._climb(self._session.nominal, tier)
+            return self._climb(tier)
         self._session.forget_large_cases()
         if self._short:
             left_out = ("interleaved_baselines:second_half", "other_shapes:reported")
@@ -110,16 +115,30 @@ class Verification:
         else:
             self._sanitizer = Sanitizer(self._session, self._room, self._candidate)
         try:
-            return self._climb(self._session.nominal, tier)
+            return self._climb(tier)
         finally:
             if self._sanitizer is not None:
                 self._sanitizer.close()
 
-    def _climb(self, view: WorkloadView, tier: Tier) -> Verdict:
-        """Check one workload; after the problem's own sizes the others, while its process waits."""
+    def _climb(self, tier: Tier) -> Verdict:
+        timed = self._pass(self._session.nominal, tier)
+        for other in self._others(tier, held_out=True):
+            self._pass(other, tier)
+        stage = Stage.PERFORMANCE if timed else Stage.CORRECTNESS
+        text = "correct and timed" if timed else "correct on every checked input"
+        return self._verdict(tier, Status.PASSED, stage, text, **timed)
+
+    def _others(self, tier: Tier, *, held_out: bool) -> list[WorkloadView]:
+        views = self._session.views(held_out=tier is Tier.FINAL)
+        return [v for v in views if (v.workload.role is Role.HELD_OUT) == held_out]
+
+    def _pass(self, view: WorkloadView, tier: Tier) -> dict[str, Any]:
+        """Check one workload; after the problem's own sizes others, while its process waits.
+
+        Returns what the verdict says of the time: nothing where it is not taken.
+        """
         session, final = self._session, tier is Tier.FINAL
         evaluation = self._start(view)
-        lacked = None
         try:
             usable = self._check(view, evaluation, final=final)
             if self._sanitizer is not None and self._sanitizer.wants(view):
@@ -128,24 +147,22 @@ class Verification:
                     evaluation, usable = self._start(view), True
                 self._sanitizer.record(view, evaluation)
             if view is session.nominal:
-                for other in session.views(held_out=final):
-                    self._climb(other, tier)
+                for other in self._others(tier, held_out=False):
+                    self._pass(other, tier)
                 self._sanitize()
                 if session.device == "cuda":
                     if not usable:
                         evaluation.close()
                         evaluation = self._start(view)
                     return self._time(evaluation, tier)
+            return {}
         except Exception as exc:  # noqa: BLE001  the candidate may hold the memory
             if not ran_out(exc):
                 raise
             lacked = str(exc).split("\n")[0][:300]
         finally:
             evaluation.close()
-        if lacked is not None:  # out of the handler: its frames hold what was evaluated
-            raise hoarded(session, view, lacked)
-        text = "correct on every checked input"
-        return self._verdict(tier, Status.PASSED, Stage.CORRECTNESS, text)
+        raise hoarded(session, view, lacked)  # out of the handler: its frames hold what was drawn
 
     def _start(self, view: WorkloadView) -> Evaluation:
         assert self._build is not None
@@ -213,12 +230,14 @@ class Verification:
         """Add a workload's cases to those of the workloads before it."""
         before = self._correctness or Correctness(cases=(), deterministic=None)
         if stage.results:
-            self._correctness = Correctness(
+            self._correctness = dataclasses.replace(
+                before,
                 cases=(*before.cases, *stage.results),
                 deterministic=False if before.deterministic is False else stage.deterministic,
             )
 
-    def _time(self, evaluation: Evaluation, tier: Tier) -> Verdict:
+    def _time(self, evaluation: Evaluation, tier: Tier) -> dict[str, Any]:
+        """Time a correct candidate; return what its verdict says of that."""
         start = time.monotonic()
         assert self._session.timed is not None
         timer = CandidateTimer(evaluation, self._session.timed)
@@ -233,7 +252,11 @@ class Verification:
         self._add("performance", start)
         if tier is Tier.FAST:
             self._profile(evaluation, timing)
-        return self._timed_verdict(tier, timer, timing, final, evaluation)
+        assert self._correctness is not None
+        checked = timer.calls_checked + (final.calls_checked if final else 0)
+        self._correctness = dataclasses.replace(self._correctness, timed_calls_checked=checked)
+        record = describe_performance(self._session, timing, final, evaluation, self._counters)
+        return {"performance": record, "mode": final.mode if final else None}
 
     def _profile(self, evaluation: Evaluation, timing: Timing) -> None:
         """Read hardware counters where they are asked for and this is the best so far."""
@@ -242,31 +265,6 @@ class Verification:
         start = time.monotonic()
         self._counters = self._profiler.counters(evaluation, timing.kernels)
         self._add("profile", start)
-
-    def _timed_verdict(
-        self,
-        tier: Tier,
-        timer: CandidateTimer,
-        timing: Timing,
-        final: FinalTiming | None,
-        evaluation: Evaluation,
-    ) -> Verdict:
-        assert self._correctness is not None
-        checked = timer.calls_checked + (final.calls_checked if final else 0)
-        self._correctness = Correctness(
-            cases=self._correctness.cases,
-            deterministic=self._correctness.deterministic,
-            timed_calls_checked=checked,
-        )
-        performance = describe_performance(self._session, timing, final, evaluation, self._counters)
-        return self._verdict(
-            tier,
-            Status.PASSED,
-            Stage.PERFORMANCE,
-            "correct and timed",
-            performance=performance,
-            mode=final.mode if final else None,
-        )
 
     def _add(self, name: str, start: float) -> None:
         self._stage_s[name] = self._stage_s.get(name, 0.0) + time.monotonic() - start

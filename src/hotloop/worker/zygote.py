@@ -145,6 +145,7 @@ def _run_child(message: dict[str, Any], fds: list[int]) -> int:
     tempfile.tempdir = None  # the zygote's own may have been looked up by an import
     spec = sandbox.CageSpec.from_json(message["cage"])
     os.chdir(spec.work_dir)
+    sandbox.become_subreaper()  # what forks twice in there stays below it, where the judge looks
     report = sandbox.enter(spec, keep_fds=(0, 1, 2, control, *rest))
     channel = Channel(socket.socket(fileno=control))
     channel.send({"cage": report.to_json()})
