@@ -82,3 +82,27 @@ def test_a_body_that_only_the_dispatcher_knows_is_the_candidates():
     assert calls.totals.keys() == {"softmax", "neg"}
     assert calls.answers([output]) == [("softmax", 0)]
     assert OwnOperators(before, "cpu").key(dispatched(operator), [X]) is None
+
+
+def test_a_library_that_came_with_torch_is_not_the_candidates():
+    before = known_operators()
+    ops = torch.ops.mkldnn_prepacked
+    calls = LibraryCalls([X], range(0), before)
+    with calls:
+        held = ops.conv2d_prepack(
+            torch.ones(2, 40, 1, 1), None, [1, 1], [0, 0], [1, 1], 1, [1, 40, 6, 1], "none"
+        )
+        ops.conv2d_run(X.t().contiguous()[None, :, :, None], held)
+    assert "mkldnn_prepacked::conv2d_run" in calls.totals
+    assert OwnOperators(before, "cpu").key(dispatched(ops.conv2d_run.default), [X]) is None
+
+
+def test_an_operator_that_was_not_there_before_is_the_candidates_in_any_namespace():
+    before = known_operators()
+    own = vars(operators)["Library"]("mkldnn_prepacked", "FRAGMENT")
+    own.define("twice_the_exponential(Tensor x) -> Tensor")
+    own.impl("twice_the_exponential", lambda x: torch.exp(x) * 2, "CPU")
+    calls = LibraryCalls([X], range(0), before)
+    with calls:
+        torch.ops.mkldnn_prepacked.twice_the_exponential(X)
+    assert calls.totals.keys() == {"exp", "mul"}

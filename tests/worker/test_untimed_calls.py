@@ -52,7 +52,21 @@ def popped():
         return torch.softmax(X, 1)
 
 
-@pytest.mark.parametrize("work", [switched_off, popped])
+def packed_convolution():
+    """Compute by a library of its own namespace."""
+    ops, shape = torch.ops.mkldnn_prepacked, [1, 48, 32, 1]
+    w = torch.ones(48, 48, 1, 1)
+    held = ops.conv2d_prepack(w, None, [1, 1], [0, 0], [1, 1], 1, shape, "none")
+    return ops.conv2d_run(X.t().contiguous().view(shape), held).view(48, 32).t()
+
+
+def packed_convolution_out_of_sight():
+    """Do it while dispatch modes are off."""
+    with torch._C._DisableTorchDispatch():
+        return packed_convolution()
+
+
+@pytest.mark.parametrize("work", [switched_off, popped, packed_convolution_out_of_sight])
 def test_operations_behind_a_modes_back_are_seen(work):
     assert hidden(work) >= X.numel()
 
@@ -65,6 +79,7 @@ def test_operations_behind_a_modes_back_are_seen(work):
         lambda: torch.nn.functional.conv2d(X[None, None], torch.ones(1, 1, 3, 3)),
         lambda: torch.einsum("ij,kj->ik", X, X),
         lambda: X[X > 0.5].sort().values.to(torch.float32),
+        packed_convolution,
     ],
 )
 def test_what_a_mode_sees_is_not_hidden(work):

@@ -13,13 +13,14 @@ import dataclasses
 from collections.abc import Sequence
 
 from hotloop.core.verdict import Evidence, Stage, Status
-from hotloop.worker.beside_kernels import LARGE_SHARE, moves_only, refused
+from hotloop.worker.beside_kernels import LARGE_SHARE, moves_only, refused, refused_on_values
 from hotloop.worker.census import LIBRARY_PRODUCTS
 from hotloop.worker.claims import Observed
 from hotloop.worker.evaluation import Evaluation, Failed
 from hotloop.worker.known_case import Known, size_bytes
 from hotloop.worker.model_reference import ModelReference
 from hotloop.worker.reference import Reference
+from hotloop.worker.unknown_operators import is_foreign
 
 PROFILES = ("normal", "shipped")
 """Values on which outputs tell where they come from; on others they may be alike by chance.
@@ -93,6 +94,8 @@ class CallRules:
             )
         sizes = (known.largest, known.answer)
         found = refused(seen.operations, self._policy, self._census, *sizes)
+        if found is None and self._policy == "none":
+            found = refused_on_values(seen.on_values, seen.applied, known.largest)
         if found is not None:
             raise hack("library_call", f"torch's `{found}` does work that is the kernel's here")
         self._check_layout(known, seen)
@@ -209,8 +212,8 @@ def launches_unwatched(watched: Sequence[int], bare: Sequence[int]) -> bool:
 
 
 def uses_library(seen: Observed) -> bool:
-    """Whether a library product stands beside the kernels."""
-    return any(name in LIBRARY_PRODUCTS for name in seen.operations)
+    """Whether a library product, or what only a library's name tells, stands beside the kernels."""
+    return any(name in LIBRARY_PRODUCTS or is_foreign(name) for name in seen.operations)
 
 
 def large(known: Known) -> int:

@@ -129,7 +129,7 @@ class CandidateHost(Host):
         start, size = self.arena.bytes.data_ptr(), self.arena.bytes.numel()
         wanted, shared = self._sets[message["set"]][1], range(start, start + size)
         given = (*self._sets[message["set"]][0], *self._state)
-        self._observation.slots = [t.data_ptr() for t in given if isinstance(t, torch.Tensor)]
+        self._observation.slots = {t.data_ptr(): t for t in given if isinstance(t, torch.Tensor)}
         self._witness.awake = True
         outputs, seen = self._observation.call(
             message, wanted, shared, lambda: self._poison_with(message["fresh"])

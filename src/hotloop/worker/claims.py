@@ -52,6 +52,10 @@ class Observed:
     launches: int
     operations: Mapping[str, int]
     """Operation of torch with arithmetic -> elements that its calls touched."""
+    on_values: Mapping[str, int]
+    """Those of them that took values of the call's tensors or of kernels."""
+    applied: int
+    """Elements of all those values."""
     answers: tuple[tuple[str, int], ...]
     """(operation, output) where torch alone computed the output's values."""
     moved: tuple[tuple[str, int], ...]
@@ -79,10 +83,9 @@ class Observed:
         """
         return cls(
             launches=int(number(answer, "launches")),
-            operations={
-                told.name(row.get("name")): int(number(row, "numel"))
-                for row in objects(answer, "operations")
-            },
+            operations=_sizes(answer, "operations"),
+            on_values=_sizes(answer, "on_values"),
+            applied=int(number(answer, "applied")),
             answers=_named(answer, "answers"),
             moved=_named(answer, "moved"),
             kept=tuple(int(number(row, "output")) for row in objects(answer, "kept")),
@@ -93,6 +96,10 @@ class Observed:
             python_threads=int(number(answer, "python_threads")),
             tasks=int(number(answer, "tasks")),
         )
+
+
+def _sizes(answer: Mapping[str, Any], key: str) -> dict[str, int]:
+    return {told.name(row.get("name")): int(number(row, "numel")) for row in objects(answer, key)}
 
 
 def _named(answer: Mapping[str, Any], key: str) -> tuple[tuple[str, int], ...]:

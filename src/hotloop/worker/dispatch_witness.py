@@ -35,6 +35,10 @@ ALL = 1 << 50
 OURS = f"hotloop {secrets.token_hex(8)}"
 """A span that is ours, by a name that nobody knows: what runs in it is nobody's work."""
 PREFIX = "aten::"
+_LIBRARIES = frozenset(
+    name.partition("::")[0] for name in torch._C._dispatch_get_all_op_names()
+) - {"aten", "prim", "profiler"}
+"""Namespaces that came with torch; those that a candidate adds are not among them."""
 
 
 class DispatchWitness:
@@ -134,6 +138,8 @@ def read_events(records: Iterable[Any]) -> tuple[dict[str, int], dict[str, int]]
 @cache
 def _is_work(name: str) -> bool:
     """Whether an event is an operation with a kernel; one made of others may do nothing at all."""
+    if name.partition("::")[0] in _LIBRARIES:
+        return True
     if not name.startswith(PREFIX):
         return False
     plain = name.removeprefix(PREFIX)

@@ -16,6 +16,8 @@ from torch._ops import OpOverload
 
 from hotloop.worker.census import NO_ARITHMETIC
 
+NAMESPACES = frozenset({"aten", "prim", "prims", "mkldnn", "mkl", "sparse", "quantized"})
+"""Of torch's own operators, whose names are known without them."""
 _STATISTICS = frozenset({"running_mean", "running_var"})
 """Arguments that training writes, though the schemas of most normalisations do not say so."""
 # Bound before a candidate can put others in their place.
@@ -43,8 +45,9 @@ class Dispatched:
 
     @property
     def name(self) -> str:
-        """The name without its namespace."""
-        return self.packet.partition("::")[2]
+        """The name, without its namespace where that is one of `NAMESPACES`."""
+        namespace, _, name = self.packet.partition("::")
+        return name if namespace in NAMESPACES else self.packet
 
     @property
     def is_work(self) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -27,18 +27,21 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hotloop.worker import poison
-from hotloop.worker.call_memory import CallMemory, is_foreign
+from hotloop.worker.call_memory import CallMemory
 from hotloop.worker.call_sites import is_kernels
+from hotloop.worker.call_values import CallValues
 from hotloop.worker.census import GATHERING, NO_ARITHMETIC, REARRANGING
+from hotloop.worker.device_reads import DeviceReads
 from hotloop.worker.dispatch_witness import ours
 from hotloop.worker.dispatched import Dispatched, dispatched
+from hotloop.worker.element_widths import ElementWidths
 from hotloop.worker.fingerprint import Fingerprint, bytes_of
-from hotloop.worker.host_reads import FOREIGN
 from hotloop.worker.movements import Movements
-from hotloop.worker.operation import OF_PARTS, Operation, address_of
+from hotloop.worker.operation import Operation, address_of
 from hotloop.worker.operation_history import OperationHistory
 from hotloop.worker.own_operators import OwnOperators
-from hotloop.worker.tensors_in import tensors_in
+from hotloop.worker.tensors_in import addresses_in, tensors_in
+from hotloop.worker.unknown_operators import OF_PARTS, OF_WIDER
 from hotloop.worker.value_sets import ValueSets
 
 KEPT = 64
@@ -46,8 +49,8 @@ KEPT = 64
 MAX_LAUNCHES = 256
 MAX_BYTES = 256 << 30
 """Launches, and bytes of their arguments, that are looked at; later ones count as work."""
-MAX_TABLE = 4096
-"""Elements of an argument of 8-byte integers that may be addresses, as grouped products take."""
+_ON_VALUES = " on values"
+"""After the name of an operation that took values of the call (`call_values.py`)."""
 Answers = list[tuple[str, int]]
 """(operation, output)."""
 
@@ -71,8 +74,10 @@ class LibraryCalls(TorchDispatchMode):
         """Operation -> elements that its calls touched, in each the largest tensor."""
         self._wanted = [(t.numel(), t.dtype) for t in outputs]
         self._shared = shared
-        self.slots: Sequence[int] = ()
-        """Where the judge's tensors begin in its memory."""
+        self.slots: Mapping[int, torch.Tensor] = {}
+        """The judge's tensors, by their addresses in its memory."""
+        self.values = CallValues(shared, max((t.numel() for t in outputs), default=0) // 2)
+        self._widths = ElementWidths(shared)
         self._own = OwnOperators(known, outputs[0].device.type if outputs else "cpu")
         # Storages, by address: a kernel computed them, wrote them at all, torch gave them values.
         self._computed: set[int] = set()
@@ -87,12 +92,12 @@ class LibraryCalls(TorchDispatchMode):
         self.look: Callable[[], None] = lambda: None  # is all that the watch reads by what it was?
         self.is_noting = False
         """What is read meanwhile is read for the watch."""
-        self.points: Callable[[], bool] = lambda: False  # may the launch read what it was not given?
+        self.points: Callable[[], bool] = lambda: False  # may a launch read what it was not given?
         self.looks = True
         """Whether values are read; without, every launch counts as work."""
         self._launches = 0
         self._bytes = 0
-        self.host_reads: dict[str, int] = {}
+        self.host_reads = DeviceReads(shared)
         """Values that left the device, and single ones that left tensors, below torch's methods."""
         self._results: dict[str, deque[tuple[int, Fingerprint]]] = {}
         self._sets = ValueSets(outputs)
@@ -139,7 +144,7 @@ class LibraryCalls(TorchDispatchMode):
         name, made, sources = done.name, done.made, [address_of(t) for t in done.sources]
         at = [address_of(t) for t in made]
         new = set(at) - before
-        self._count_host_reads(done)
+        self.host_reads.note(done)
         self.memory.note(done, new, at)
         depends = self._pass_on(self._computed, sources, made, partly=done.is_partial)
         self._pass_on(self._written, sources, made, partly=done.is_partial)
@@ -150,9 +155,13 @@ class LibraryCalls(TorchDispatchMode):
             elif done.writes or address_of(tensor) in new:  # a view fills nothing
                 self._filled.add(address_of(tensor))
         is_work = name not in NO_ARITHMETIC
+        on_values = self.values.note(done, self.slots)
+        is_wider = self._widths.note(done, new, self.slots)
         if not depends and done.joins_parts(self._shared, self.slots):
             name += OF_PARTS
-        noted = name if is_work else None
+        elif not depends and is_wider:
+            name += OF_WIDER
+        noted = (name + _ON_VALUES if on_values else name) if is_work else None
         self._history.note(noted, done.size, sources, at, partly=done.is_partial)
         if self.looks:
             self._movements.note(done, new, made, is_work=is_work)
@@ -162,23 +171,6 @@ class LibraryCalls(TorchDispatchMode):
             found[name] = done.size + found.get(name, 0)
         if self.looks and not depends:
             self._keep(name, made)
-
-    def _count_host_reads(self, done: Operation) -> None:
-        """Count values of a device that came to the host, and single ones anywhere."""
-        name, n = done.name, 1
-        if name != "_local_scalar_dense":
-            name, there = "_device_to_host", [t for t in done.sources if t.device.type == "cuda"]
-            here = [t for t in done.made if t.device.type == "cpu"]
-            n = max((t.numel() for t in here), default=0) if there else 0
-        if n:
-            self.host_reads[name] = self.host_reads.get(name, 0) + n
-        if done.writes:
-            self._note_foreign(done.made)
-
-    def _note_foreign(self, written: Sequence[torch.Tensor]) -> None:
-        """Count what is written into memory that is not torch's: anyone may read it there."""
-        if n := sum(t.numel() for t in written if is_foreign(t, self._shared)):
-            self.host_reads[FOREIGN] = self.host_reads.get(FOREIGN, 0) + n
 
     def before_launch(self, tensors: list[torch.Tensor]) -> Callable[[], None]:
         """Look at a kernel's arguments; the result looks again once it has run.
@@ -214,7 +206,7 @@ class LibraryCalls(TorchDispatchMode):
             return lambda: self._believe(tensors)
         self._movements.give(tensors)
         before = [Fingerprint.of(t) for t in tensors]
-        self._pointed.update(*(_addresses_in(t) for t in tensors))
+        self._pointed.update(*(addresses_in(t) for t in tensors))
         return lambda: self._compare(tensors, before)
 
     def _compare(self, tensors: Sequence[torch.Tensor], before: Sequence[Fingerprint]) -> None:
@@ -224,10 +216,10 @@ class LibraryCalls(TorchDispatchMode):
             was_read = new == old and address in self._filled
             if was_read or address in self._shared:
                 continue
-            self._written.add(address)
+            self._write([tensor])
             if new != old:
                 self.memory.write(address)
-                self._note_foreign([tensor])
+                self.host_reads.note_foreign([tensor])
             copied = any(
                 new.is_like(other)
                 for source, other in zip(tensors, before, strict=True)
@@ -239,7 +231,16 @@ class LibraryCalls(TorchDispatchMode):
 
     def used(self, outputs: Sequence[torch.Tensor]) -> dict[str, int]:
         """Return operations whose results reach an output, or a kernel: name -> elements."""
-        return self._history.behind(address_of(t) for t in outputs)
+        found: dict[str, int] = {}
+        for name, size in self._history.behind(address_of(t) for t in outputs).items():
+            plain = name.removesuffix(_ON_VALUES)
+            found[plain] = found.get(plain, 0) + size
+        return found
+
+    def on_values(self, outputs: Sequence[torch.Tensor]) -> dict[str, int]:
+        """Return those of `used` that took values of the call's tensors or of kernels."""
+        found = self._history.behind(address_of(t) for t in outputs).items()
+        return {n.removesuffix(_ON_VALUES): s for n, s in found if n.endswith(_ON_VALUES)}
 
     def answers(self, outputs: Sequence[torch.Tensor]) -> Answers:
         """Return (operation, output) for each output that torch alone computed."""
@@ -266,7 +267,10 @@ class LibraryCalls(TorchDispatchMode):
         self._computed |= {a for a in map(address_of, tensors) if a not in self._shared}
 
     def _write(self, tensors: Sequence[torch.Tensor]) -> None:
-        self._written |= {a for a in map(address_of, tensors) if a not in self._shared}
+        for tensor in (t for t in tensors if address_of(t) not in self._shared):
+            self._written.add(address_of(tensor))
+            self.values.write(tensor)
+            self._widths.write(tensor)
 
     @staticmethod
     def _pass_on(
@@ -289,10 +293,3 @@ class LibraryCalls(TorchDispatchMode):
                 if tensor.numel() == numel and not tensor.is_complex():
                     kept = self._results.setdefault(name, deque(maxlen=KEPT))
                     kept.append((i, Fingerprint.of(tensor.to(dtype))))
-
-
-def _addresses_in(tensor: torch.Tensor) -> list[int]:
-    if tensor.element_size() != 8 or tensor.is_floating_point() or tensor.is_complex():
-        return []
-    found: list[int] = tensor.flatten().tolist() if tensor.numel() <= MAX_TABLE else []
-    return found

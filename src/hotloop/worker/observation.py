@@ -55,8 +55,8 @@ class Observation:
         """Entry points that are not what they were; bound before the candidate is loaded."""
         self._starts = starts
         starts.install()
-        self.slots: Sequence[int] = ()
-        """Where the judge's tensors begin in its memory."""
+        self.slots: Mapping[int, torch.Tensor] = {}
+        """The judge's tensors, by their addresses in its memory."""
         self._last: list[torch.Tensor] = []
         self._kept: list[torch.Tensor] = []
 
@@ -107,6 +107,10 @@ class Observation:
                 for hidden in (ended, self._witness.hidden, calls.in_kernels)
                 for n, size in hidden.items()
             ],
+            "on_values": [
+                {"name": n, "numel": size} for n, size in calls.on_values(outputs).items()
+            ],
+            "applied": calls.values.applied,
             "work": self._witness.work,
             "started": self._starts.count - begun,
             "from_kernels": sum(calls.is_from_kernels(t) for t in outputs),

@@ -6,7 +6,7 @@ each under the name that it has for a single tensor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,6 @@ SHAPED = frozenset(
 """Operations that take nothing but a shape and a type from their argument."""
 FILLING = frozenset({"copy", "fill", "zero"})
 """Operations that write over their first argument, and read the others only."""
-OF_PARTS = "_of_parts"
-"""After the name of an operation that puts places of one tensor together, which is a reduction."""
 
 
 def address_of(tensor: torch.Tensor) -> int:
@@ -39,7 +37,7 @@ def address_of(tensor: torch.Tensor) -> int:
         return id(tensor)
 
 
-def owner_of(tensor: torch.Tensor, shared: range, slots: Sequence[int]) -> int:
+def owner_of(tensor: torch.Tensor, shared: range, slots: Iterable[int]) -> int:
     """Return the address of what a tensor is a part of.
 
     That is its storage. All of the judge's tensors lie in one on a GPU, so that each of them counts
@@ -75,7 +73,7 @@ class Operation:
     size: int
     """Real numbers that it touched, in the largest tensor or list of tensors."""
 
-    def joins_parts(self, shared: range, slots: Sequence[int]) -> bool:
+    def joins_parts(self, shared: range, slots: Iterable[int]) -> bool:
         """Whether it is one of elements, and reads several places of one tensor (`owner_of`)."""
         if self.name not in ELEMENTWISE:
             return False

@@ -13,10 +13,8 @@ from typing import Any
 
 import torch
 
-from hotloop.worker.dispatched import Dispatched
+from hotloop.worker.dispatched import NAMESPACES, Dispatched
 
-NAMESPACES = frozenset({"aten", "prim", "prims", "mkldnn", "mkl", "sparse", "quantized"})
-"""Of torch's own operators."""
 _KEYS = ("BackendSelect", "Undefined")
 _DUMP = "dump "
 _ELSEWHERE = ("Meta", "Sparse", "Quantized", "Mkldnn", "Func", "Tracer")
@@ -57,9 +55,11 @@ class OwnOperators:
         return None
 
     def _is_own(self, packet: str, name: str) -> bool:
-        if packet.partition("::")[0] not in NAMESPACES or packet in self._changed:
+        if packet in self._changed:
             return True
-        return bool(self._before) and not {name, _mark(name)} <= self._before
+        if not self._before:
+            return packet.partition("::")[0] not in NAMESPACES
+        return not {name, _mark(name)} <= self._before
 
 
 def _mark(name: str) -> str:

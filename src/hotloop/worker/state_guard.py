@@ -27,9 +27,10 @@ GRACE_STEPS = 10
 
 
 WATCHING = (
-    "call_memory", "call_sites", "census", "dispatch_witness", "dispatched", "fingerprint",
-    "host_reads", "launches", "library_calls", "movements", "observation", "operation",
-    "operation_history", "own_operators", "tensors_in", "value_sets",
+    "call_memory", "call_sites", "call_values", "census", "device_reads", "dispatch_witness",
+    "dispatched", "element_widths", "fingerprint", "host_reads", "launches", "library_calls",
+    "movements", "observation", "operation", "operation_history", "own_operators", "tensors_in",
+    "value_sets",
 )  # fmt: skip
 """Modules that a call's watch reads by: all their names stay what they are."""
 OTHERS = (
