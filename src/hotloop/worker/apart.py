@@ -88,12 +88,23 @@ def parts(tensor: Tensor, factors: Factors) -> Iterator[tuple[Tensor, float]]:
     if dim is None:
         yield tensor, 1.0
         return
-    ends = borders(tensor.shape[dim], len(factors))
+    for start, end, factor in pieces(tensor.shape[dim], factors):
+        yield tensor.narrow(dim, start, end - start), factor
+
+
+def pieces(size: int, factors: Factors) -> Iterator[tuple[int, int, float]]:
+    """Yield where each factor begins and ends among `size` slices, with that factor.
+
+    Args:
+        size: slices of the dimension that is cut.
+        factors: as in `parts`.
+    """
+    ends = borders(size, len(factors))
     for group, start, end in zip(factors, ends, ends[1:], strict=False):
         shares = group[: end - start]
         inner = borders(end - start, len(shares)) if shares else [0]
         for factor, first, last in zip(shares, inner, inner[1:], strict=False):
-            yield tensor.narrow(dim, start + first, last - first), factor
+            yield start + first, start + last, factor
 
 
 def sided(tensor: Tensor, sides: Sides) -> Iterator[tuple[Tensor, float]]:

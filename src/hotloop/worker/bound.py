@@ -32,6 +32,7 @@ from hotloop.worker.error_stats import (
 )
 from hotloop.worker.few_values import carriers, is_too_few
 from hotloop.worker.gross import gross_errors, spread
+from hotloop.worker.row_errors import RowErrors
 from hotloop.worker.tile_law import TILE_FACTOR, TileLaw, luck
 
 __all__ = ["Bound", "BoundBuilder", "Rigour", "make_bound", "reseeded"]
@@ -80,6 +81,8 @@ class Bound:
     """RMSE over the values alone of the worst of other draws (`few_values.py`); 0: none known."""
     pooled_max: float = 0.0
     """Largest error there."""
+    rows: RowErrors | None = None
+    """The envelope's errors row by row, in an output of few tiles (`part_rule.py`)."""
 
     @property
     def count(self) -> int:
@@ -163,6 +166,7 @@ class BoundBuilder:
         self._carriers = carriers(golden, golden)
         self._spread = spread(golden) if rigour is Rigour.GROSS else 0.0
         self._gross = 0
+        self._rows = None if self._exact else RowErrors.of(golden)
 
     def add(self, member: torch.Tensor) -> None:
         """Add the output of a legitimate implementation, of the golden's shape."""
@@ -173,6 +177,8 @@ class BoundBuilder:
         if int(self._carriers.sum().item()) < self._size.count:
             self._carriers = torch.maximum(self._carriers, carriers(self._golden, member))
         self._gross = max(self._gross, gross_errors(member, self._golden, self._spread))
+        if self._rows is not None:
+            self._rows = self._rows.with_member(member, self._golden)
 
     def build(self, known: Bound | None = None) -> Bound:
         """Return the bound.
@@ -213,10 +219,13 @@ class BoundBuilder:
             spread=self._spread,
             gross=max(self._gross, known.gross if known else 0),
             values=int(self._carriers.sum().item()),
+            rows=self._rows,
         )
         bound.few = self._few(bound, typical)
         if known is not None:
             bound.pool(known.pooled_rmse, known.pooled_max)
+            if bound.rows is not None and known.rows is not None:
+                bound.rows = bound.rows.with_known(known.rows)
         return bound
 
     def _few(self, bound: Bound, typical: torch.Tensor) -> Bound | None:

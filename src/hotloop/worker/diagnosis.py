@@ -22,6 +22,7 @@ from hotloop.worker.compare import Bound, unravel
 from hotloop.worker.error_law import describe_law
 from hotloop.worker.provenance import find_origin
 from hotloop.worker.reference import Draw, Reference
+from hotloop.worker.row_errors import PART
 from hotloop.worker.wrong_region import Compared, compare_closely, describe_region, pick
 
 SAMPLES = 5
@@ -64,7 +65,8 @@ def diagnose(wrong: Wrong) -> dict[str, Any]:
     }
     if case.rmse and case.eager_rmse:
         details["times_eager"] = case.rmse / case.eager_rmse
-    compared, mask = compare_closely(wrong.output, wrong.golden, wrong.bound)
+    by_row = case.rule == PART
+    compared, mask = compare_closely(wrong.output, wrong.golden, wrong.bound, by_row=by_row)
     count = int(mask.sum().item())
     details["mismatches"] = count
     positions = pick(mask)

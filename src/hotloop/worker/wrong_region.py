@@ -2,7 +2,8 @@
 
 An element is wrong when it is further from the golden than the gate lets any element be; where such
 elements do not carry the error (the gate failed on a tile or on the whole), the limit of the
-element's own tile is taken. Everything here is counted over all elements on the device.
+element's own tile is taken, and where it failed on a part (`part_rule.py`) that of the element's
+own row. Everything here is counted over all elements on the device.
 
 Not here: by how much (`error_law.py`) and where wrong values come from (`provenance.py`).
 """
@@ -38,6 +39,8 @@ class Compared:
     bound: Bound
     local: bool = False
     """Whether limits are those of each tile rather than the one of the whole output."""
+    by_row: Tensor | None = None
+    """What the elements of each row may be off by, where limits are those of rows."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -48,6 +51,8 @@ class Compared:
         """Return what the elements at these flat positions may be off by, float64."""
         if self.bound.exact:
             return torch.zeros(flat.shape, dtype=torch.float64, device=flat.device)
+        if self.by_row is not None:
+            return self.by_row[flat // (self.golden.numel() // self.by_row.numel())]
         whole = tail_limit(self.bound)
         if not self.local:
             return torch.full(flat.shape, whole, dtype=torch.float64, device=flat.device)
@@ -78,9 +83,29 @@ def _tile_limits(bound: Bound) -> Tensor:
     return LOCAL_FACTOR * spread
 
 
-def compare_closely(output: Tensor, golden: Tensor, bound: Bound) -> tuple[Compared, Tensor]:
-    """Return the comparison and its mask of wrong elements, by the limit that carries the error."""
+def _row_limits(golden: Tensor, bound: Bound, sum_sq: Tensor) -> Tensor:
+    """Return limits of rows: by what the envelope is off there, and as a share of their size."""
+    size = golden.reshape(sum_sq.numel(), -1).double().nan_to_num(0.0, 0.0, 0.0).square()
+    share = (bound.envelope_rmse + bound.floor_rmse) / bound.golden_rms if bound.golden_rms else 0.0
+    return LOCAL_FACTOR * ((sum_sq / size.shape[1]).sqrt() + share * size.mean(1).sqrt())
+
+
+def compare_closely(
+    output: Tensor, golden: Tensor, bound: Bound, *, by_row: bool = False
+) -> tuple[Compared, Tensor]:
+    """Return the comparison and its mask of wrong elements, by the limit that carries the error.
+
+    Args:
+        output: a candidate's.
+        golden: of the same shape.
+        bound: of the output.
+        by_row: the gate failed on a part of the output: limits are those of its rows.
+    """
     compared = Compared(output.reshape(-1), golden.reshape(-1), bound)
+    if by_row and bound.rows is not None:
+        compared.local = True
+        compared.by_row = _row_limits(golden, bound, bound.rows.sum_sq)
+        return compared, compared.wrong()
     mask = compared.wrong()
     if bound.exact or _carried_frac(compared, mask) >= CARRIED_FRAC:
         return compared, mask
