@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from hotloop.core.problem import NOTHING_TELLS
 from hotloop.core.verdict import Tier
 from hotloop.errors import ProblemError
+from hotloop.worker import constant_inputs, kept_inputs
 from hotloop.worker.alike import leaves_open
 from hotloop.worker.bound import Rigour
 from hotloop.worker.census import LIBRARY_PRODUCTS, VARIANCES
@@ -42,7 +43,7 @@ def admitted(reference: ModelReference) -> tuple[tuple[str, ...], frozenset[str]
             reference.note(f"value profile {profile!r} left out: {reason}")
     weak = {p for p, rules in reference.reach.rules.items() if set(rules) == {Rigour.GROSS}}
     kept = tuple(p for p in profiles if p not in refused)
-    wanted = reference.loaded.wants("parameters") and reference.constant_names
+    wanted = reference.loaded.wants("parameters") and _has_constants(reference)
     if wanted and not RANDOM_PARAMETERS & set(kept):
         reason = trials.of("parameters")
         if reason is None:
@@ -55,6 +56,9 @@ def admitted(reference: ModelReference) -> tuple[tuple[str, ...], frozenset[str]
             + "; ".join((*reference.degenerate(), *(f"{p}: {r}" for p, r in refused.items())))
         )
     kept = (*(p for p in kept if p not in weak), *(p for p in kept if p in weak))
+    kept_inputs.tell(reference, kept)
+    for line in constant_inputs.unvaried(reference.reach):
+        reference.note(line)
     return kept, frozenset(kept) & {"integers"}
 
 
@@ -77,13 +81,19 @@ def applicable(reference: ModelReference) -> tuple[str, ...]:
             "only the file's own inputs are used: get_inputs() does more with random values than "
             "scale, shift and reorder them, and forward might expect what it makes of them"
         )
-        return ("shipped", "normal") if reference.constant_names else ("shipped",)
+        return ("shipped", "normal") if _has_constants(reference) else ("shipped",)
     biased = ("biased",) if reference.bias_rules is not None else ()
     opposed = ("opposed",) if reference.reach.opposed_weights else ()
     usual = ("shipped", "normal", "positive_mean", "negative", "large", "far")
     alike = ("alike",) if _wants_alike(reference) else ()
     profiles = (*usual, *opposed, *biased, *alike)
     return (*profiles, "integers") if reference.census.multilinear and all(free) else profiles
+
+
+def _has_constants(reference: ModelReference) -> bool:
+    """Whether parameters, buffers or inputs begin as constants that may have other values."""
+    reach = reference.reach
+    return bool(reference.constant_names or reach.uniform_inputs or reach.uniform_masks)
 
 
 def _wants_alike(reference: ModelReference) -> bool:

@@ -82,6 +82,8 @@ def bring_near(
         order = torch.randperm(len(pairs), generator=gen, device=gen.device)
         for k, pair in enumerate(order.tolist()):
             one, other = (t if t.dim() else t[None] for t in pairs[pair])
+            if 2**k > one.shape[0]:
+                break  # of many inputs not each pair has a row
             rows = slice(2**k - 1, None, 2 ** (k + 1))
             _bring(other[rows], one[rows], CLOSE, gen)
 

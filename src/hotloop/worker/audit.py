@@ -32,9 +32,11 @@ from hotloop.worker.audit_reading import reading_fakes
 from hotloop.worker.audit_subject import Subject
 from hotloop.worker.audit_verdict import verdict
 from hotloop.worker.cases import Case, CaseBook
+from hotloop.worker.constant_inputs import unvaried
 from hotloop.worker.degeneracy import spread_frac
 from hotloop.worker.draw import Reference
 from hotloop.worker.memory import ran_out, release_memory
+from hotloop.worker.model_reference import ModelReference
 from hotloop.worker.own_code import own_digest
 
 SOFT_S = 1.5
@@ -124,7 +126,7 @@ def audit(
         key=key,
         trials=trying.trials(),
         reasons=reasons,
-        findings=(*findings, *_of_buffers(reference)),
+        findings=(*findings, *_of_inputs(reference), *_of_buffers(reference)),
         spread_frac=spread,
         seconds=time.monotonic() - start,
         is_cut=trying.is_cut,
@@ -271,6 +273,10 @@ def _subject(book: CaseBook, case: Case, *, alone: bool = False) -> Subject | No
         if not ran_out(exc):
             raise
         return None
+
+
+def _of_inputs(reference: Reference) -> tuple[str, ...]:
+    return unvaried(reference.reach) if isinstance(reference, ModelReference) else ()
 
 
 def _of_buffers(reference: Reference) -> tuple[str, ...]:

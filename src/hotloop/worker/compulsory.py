@@ -37,7 +37,6 @@ from hotloop.worker.physics_floor import Demand
 from hotloop.worker.precision import applied
 from hotloop.worker.random_sources import DERIVED, FREE
 from hotloop.worker.reference import Draw, Reference
-from hotloop.worker.value_profiles import KEEPS_INPUTS
 
 COTANGENT_SEED = 1
 
@@ -99,13 +98,13 @@ def _of_model(reference: ModelReference, draw: Draw, audit: Audit) -> Demand:
 def _counted(reference: ModelReference, draw: Draw, audit: Audit) -> Iterator[Tensor]:
     """Yield the inputs that may count: free floats that matter in every part, a storage once."""
     names = iter(reference.specs()[0])
-    keeps_own = KEEPS_INPUTS.issuperset(reference.profiles)
     seen: set[int] = set()
-    for value, law in zip(draw.inputs, reference.sources, strict=True):
+    for place, (value, law) in enumerate(zip(draw.inputs, reference.sources, strict=True)):
         if not isinstance(value, Tensor):
             continue
         name = next(names).name
         # Never drawn by a profile of ours, it may be a function of another input: 1 - x.
+        keeps_own = all(reference.reach.keeps(place, profile) for profile in reference.profiles)
         is_free = law in FREE and not (law == DERIVED and keeps_own)
         storage = value.untyped_storage().data_ptr()
         if is_free and value.numel() and storage not in seen and _matters(name, audit):

@@ -221,3 +221,13 @@ def tensor_spec(name: str, tensor: Tensor) -> TensorSpec:
 def output_specs(outputs: Outputs) -> tuple[TensorSpec, ...]:
     """Describe outputs as `output0`, `output1`, ..."""
     return tuple(tensor_spec(f"output{i}", t) for i, t in enumerate(outputs))
+
+
+def specs_of(names: Iterable[str], draw: Draw, outputs: Outputs) -> Specs:
+    """Describe the tensors among a draw's inputs, by these names, its outputs and its state."""
+    pairs = zip(names, draw.inputs, strict=True)
+    return (
+        tuple(tensor_spec(n, t) for n, t in pairs if isinstance(t, Tensor)),
+        output_specs(outputs),
+        tuple(tensor_spec(n, t) for n, t in draw.state.items()),
+    )

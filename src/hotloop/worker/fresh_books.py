@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 
 from hotloop.errors import ProblemError
 from hotloop.worker.cases import Case, CaseBook, cache_budget_bytes
+from hotloop.worker.model_reference import ModelReference
 from hotloop.worker.timed import secret_seed
 from hotloop.worker.view import WorkloadView
 
@@ -78,11 +79,20 @@ def _first_of(
 
 
 def _add(book: CaseBook, profile: str) -> bool:
-    left = cache_budget_bytes(book.reference.device)
-    try:
-        book.add(profile, secret_seed(), cache_bytes=left)
-    except ProblemError as exc:  # does not fit either: an envelope takes more than a golden
-        text = f"profile {profile!r} left out at the final tier: {exc}"
-        print(f"hotloop judge: {text}", file=sys.stderr, flush=True)
-        return False
-    return True
+    left, reference = cache_budget_bytes(book.reference.device), book.reference
+    while True:
+        try:
+            book.add(profile, secret_seed(), cache_bytes=left)
+        except ProblemError as exc:  # does not fit either: an envelope takes more than a golden
+            told = None
+            if isinstance(reference, ModelReference):
+                told = reference.kept_inputs.keep_at_last(profile)
+            _log(told or f"profile {profile!r} left out at the final tier: {exc}")
+            if told is None:
+                return False
+        else:
+            return True
+
+
+def _log(text: str) -> None:
+    print(f"hotloop judge: {text}", file=sys.stderr, flush=True)

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from hotloop.errors import ProblemError
+from hotloop.worker import constant_inputs
 from hotloop.worker.alike import bring_near
 from hotloop.worker.arguments import encode_args
 from hotloop.worker.dense_tensors import require_drawable
@@ -27,7 +28,7 @@ from hotloop.worker.mask_rows import make_rows
 from hotloop.worker.module_host import ContractError
 from hotloop.worker.opposed import SCALE
 from hotloop.worker.random_sources import FORMS, FREE, MASK, NORMAL, UNIT, Provenance
-from hotloop.worker.value_profiles import KEEPS_INPUTS, Reach, fill
+from hotloop.worker.value_profiles import Reach, fill
 
 
 @contextmanager
@@ -101,9 +102,9 @@ def check_repeats(first: Sequence[Any], again: Sequence[Any]) -> None:
         )
 
 
-def renews(law: str | None, profile: str) -> bool:
+def renews(law: str | None, *, keeps: bool) -> bool:
     """Whether `overwrite` gives an input of this law new values; else only `get_inputs` can."""
-    if profile in KEEPS_INPUTS:
+    if keeps:
         return law in (UNIT, NORMAL)
     return law in FREE or law in FORMS
 
@@ -119,27 +120,33 @@ def overwrite(
 
     Args:
         values: the arguments of forward.
-        laws: their laws, as `draw_inputs` returns them.
-        profile: a model's value profile; of the file's own only what is drawn straight from
+        laws: their laws, as `draw_inputs` returns them; None for what stays as it is.
+        profile: a model's value profile; of the file's own values only what is drawn straight from
             torch's generator is drawn anew.
         gen: of the draw's seed.
         reach: how far values go.
     """
+    constant_inputs.fill(values, reach.varied.get(profile, {}), gen)
+    masks = constant_inputs.masks(reach, profile)
     for place, (value, law) in enumerate(zip(values, laws, strict=True)):
-        if law == MASK and profile in reach.masked:
+        keeps = reach.keeps(place, profile)
+        if (law == MASK or place in masks) and profile in reach.masked:
             make_rows(value, reach.masked[profile])
-        if law is None or not renews(law, profile):
+        if law is None or not renews(law, keeps=keeps):
             continue
-        if profile in KEEPS_INPUTS:
+        if keeps:
             value.uniform_(generator=gen) if law == UNIT else value.normal_(generator=gen)
             continue
         fill(value, profile, gen, reach)
+        if place in reach.unsigned_inputs.get(profile, ()):
+            value.abs_()
         if law in FORMS:
             FORMS[law](value)
         if profile == "opposed" and place in reach.opposed_inputs:
             value.mul_(SCALE)
     if profile == "alike":
-        bring_near(values, reach.alike, gen)
+        near = ([i for i in group if not reach.keeps(i, profile)] for group in reach.alike)
+        bring_near(values, [group for group in near if group], gen)
 
 
 def own_memory(tensor: Tensor) -> Tensor:

@@ -15,11 +15,20 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from hotloop.worker import alike, baselines, from_bias, golden, inputs, parameters, value_profiles
+from hotloop.worker import (
+    alike,
+    baselines,
+    constant_inputs,
+    from_bias,
+    golden,
+    inputs,
+    parameters,
+    tf32_use,
+    value_profiles,
+)
 from hotloop.worker.admission import admitted, for_final
 from hotloop.worker.attribution import user_code
 from hotloop.worker.bound import Rigour
@@ -31,10 +40,11 @@ from hotloop.worker.draw import (
     Reference,
     Specs,
     nbytes,
-    output_specs,
-    tensor_spec,
+    specs_of,
 )
 from hotloop.worker.envelope import OtherOrder, orders, outlier_reason, recurrent_parts
+from hotloop.worker.input_reach import KEEPS_INPUTS
+from hotloop.worker.kept_inputs import KeptInputs
 from hotloop.worker.lookups import Lookups
 from hotloop.worker.memory import DoesNotFit
 from hotloop.worker.module_runner import ModuleRunner, bind, state_of, tensors_of
@@ -42,13 +52,10 @@ from hotloop.worker.nothing_to_judge import require_elements, require_tensors
 from hotloop.worker.opposed import FirstProducts
 from hotloop.worker.precision import STRICT, applied
 from hotloop.worker.random_sources import FREE
-from hotloop.worker.value_profiles import KEEPS_INPUTS, MODEL_PROFILES
+from hotloop.worker.value_profiles import MODEL_PROFILES
 
 PROFILES = value_profiles.names(MODEL_PROFILES)
 NOMINAL_SEED = 1
-TF32_FRAC = 2.0**-18
-"""Root mean square over the output's own by which results with and without TF32 differ at least:
-rounding operands to 10 bits makes some 2^-13, rounding in float32 some 2^-23."""
 
 
 class ModelReference(Reference):
@@ -71,9 +78,13 @@ class ModelReference(Reference):
         nominal = self.draw(NOMINAL_SEED, "shipped")
         require_tensors(nominal.inputs)
         inputs.check_repeats(nominal.inputs, self._draw_inputs(NOMINAL_SEED)[0])
+        self.reach.input_names = self._runner.argument_names(len(nominal.inputs))
+        constant_inputs.find(
+            self.reach, nominal.inputs, self.sources, lambda: self._draw_inputs(NOMINAL_SEED + 1)[0]
+        )
         outputs = self._survey(nominal)
         require_elements(outputs)
-        self._specs = self._describe(nominal, outputs)
+        self._specs = specs_of(self.reach.input_names, nominal, outputs)
         self.io_bytes = nbytes([*tensors_of(nominal.inputs), *nominal.state.values(), *outputs])
         self._degenerate = degenerate_reasons(self, nominal, outputs)
         self.reach.unbiased_weights = parameters.unbiased_weights(nominal.state)
@@ -82,6 +93,7 @@ class ModelReference(Reference):
         self.bias_rules = rules if begins_at_bias else None
         self._has_biases = begins_at_bias and bool(parameters.product_biases(nominal.state))
         del nominal, outputs
+        self.kept_inputs = KeptInputs(self)
         self.profiles, self._exact = admitted(self)
         self.final_profiles = for_final(self)
 
@@ -92,15 +104,17 @@ class ModelReference(Reference):
         state = state_of(self._runner.build(seed))
         values, self.sources = self._draw_inputs(seed)
         gen = inputs.generator(seed, self.device)
-        if profile not in KEEPS_INPUTS:
-            inputs.overwrite(values, self.sources, profile, gen, self.reach)
+        laws = (None,) * len(values) if profile in KEEPS_INPUTS else self.sources
+        inputs.overwrite(values, laws, profile, gen, self.reach)
         parameters.replace(state, profile, gen, constants=self.constant_names, reach=self.reach)
         return Draw(values, state, seed, profile)
 
     def redraw_inputs(self, draw: Draw, seed: int) -> None:
         """Refill free inputs in place; call `get_inputs` again only for the others."""
         gen = inputs.generator(seed, self.device)
-        copied = [not inputs.renews(law, draw.profile) for law in self.sources]
+        keeps = [self.reach.keeps(i, draw.profile) for i in range(len(draw.inputs))]
+        pairs = zip(self.sources, keeps, strict=True)
+        copied = [not inputs.renews(law, keeps=kept) for law, kept in pairs]
         if any(tensors_of(v) for v, c in zip(draw.inputs, copied, strict=True) if c):
             fresh, _ = self._draw_inputs(seed)
             for old, new, is_copied in zip(draw.inputs, fresh, copied, strict=True):
@@ -188,13 +202,7 @@ class ModelReference(Reference):
             return None
         with applied(STRICT):
             exact = self._runner.run(draw.state, draw.inputs, draw.seed)
-        pairs = [
-            (a, b) for a, b in zip(self.eager(draw), exact, strict=True) if b.dtype == torch.float32
-        ]
-        if not pairs:
-            return None
-        norm = torch.linalg.vector_norm
-        return any(float(norm(a - b)) > TF32_FRAC * float(norm(b)) for a, b in pairs)
+        return tf32_use.rounds(self.eager(draw), exact)
 
     def _add_compiled(self, draw: Draw, members: dict[str, Outputs]) -> None:
         try:
@@ -289,12 +297,3 @@ class ModelReference(Reference):
         torch.cuda.synchronize()
         self.eager_s = time.monotonic() - start
         return outputs
-
-    def _describe(self, draw: Draw, outputs: Outputs) -> Specs:
-        names = self._runner.argument_names(len(draw.inputs))
-        pairs = zip(names, draw.inputs, strict=True)
-        return (
-            tuple(tensor_spec(n, t) for n, t in pairs if isinstance(t, Tensor)),
-            output_specs(outputs),
-            tuple(tensor_spec(n, t) for n, t in draw.state.items()),
-        )

@@ -11,10 +11,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hotloop.worker import constant_inputs
+from hotloop.worker.input_reach import KEEPS_INPUTS
+from hotloop.worker.kept_inputs import varied_places
 from hotloop.worker.value_profiles import LARGEST_FRAC
 
 if TYPE_CHECKING:
+    from hotloop.worker.model_reference import ModelReference
     from hotloop.worker.trials import Trials
+
+NOTHING_NEW = "no input or parameter takes other values than the file's"
 
 
 def with_constants(trials: Trials, profile: str) -> str | None:
@@ -37,7 +43,8 @@ def with_constants(trials: Trials, profile: str) -> str | None:
                     reference.note(
                         f"value profile {profile!r} leaves scales their sign and size: {first}"
                     )
-                return None
+                constant_inputs.vary(trials, profile)
+                return None if _is_new(reference, profile) else NOTHING_NEW
             first = first or reason
     return reason
 
@@ -50,3 +57,11 @@ def large_constants(trials: Trials, factor: float) -> None:
     reference.reach.wide.add("large")
     if trials.plain("large", below=LARGEST_FRAC) is not None or trials.is_worse(before, factor):
         reference.reach.wide.discard("large")
+
+
+def _is_new(reference: ModelReference, profile: str) -> bool:
+    """Whether anything has other values than `shipped` gives it."""
+    if reference.constant_names or reference.reach.varied.get(profile):
+        return True
+    writes = bool(varied_places(reference) or reference.reach.tables)
+    return writes and profile not in KEEPS_INPUTS

@@ -11,9 +11,10 @@ from torch import Tensor
 from hotloop.worker.bound import Rigour
 from hotloop.worker.census import Census
 from hotloop.worker.constants import RUNNING_STATISTICS, perturb
+from hotloop.worker.input_reach import KEEPS_INPUTS
 from hotloop.worker.lookups import fill_table
 from hotloop.worker.opposed import SCALE
-from hotloop.worker.value_profiles import KEEPS_INPUTS, RANDOM_PARAMETERS, Reach, fill
+from hotloop.worker.value_profiles import RANDOM_PARAMETERS, Reach, fill
 
 DOWN = frozenset(
     {

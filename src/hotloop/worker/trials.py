@@ -6,7 +6,6 @@ signs left away where negative numbers have no result.
 
 from __future__ import annotations
 
-import itertools
 import math
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -16,23 +15,17 @@ from typing import TYPE_CHECKING
 import torch
 
 from hotloop.errors import ProblemError
+from hotloop.worker import constant_inputs
 from hotloop.worker.apart import FACTORS, holds
+from hotloop.worker.bias_trials import biased_reason
 from hotloop.worker.bound import Rigour
 from hotloop.worker.draw import Outputs, broken_reason, ill_output, ill_reason
-from hotloop.worker.eager_errors import (
-    SATURATED_FRAC,
-    concentrated,
-    is_void,
-    near_overflow,
-    relative_errors,
-)
+from hotloop.worker.eager_errors import concentrated, is_void, near_overflow, relative_errors
 from hotloop.worker.far_sides import far_reason
-from hotloop.worker.gross import spread
 from hotloop.worker.mask_rows import FORMS
-from hotloop.worker.parameter_reach import BIASES
 from hotloop.worker.parameter_trials import large_constants, with_constants
-from hotloop.worker.parameters import bias_signs, has_maximum
-from hotloop.worker.pieces import all_finite, end_share, largest_abs
+from hotloop.worker.parameters import has_maximum
+from hotloop.worker.pieces import all_finite, largest_abs
 from hotloop.worker.random_sources import MASK
 from hotloop.worker.reductions import Reductions, has_minimum
 from hotloop.worker.value_profiles import (
@@ -80,9 +73,28 @@ class Trials:
     """Whether the golden of what was tried last has a NaN."""
     seen: Reductions = field(default_factory=Reductions)
     """What eager reduced on what was tried last; looked at on `LOOKED_AT` values."""
+    is_broken: bool = False
+    """Whether the reference raised, or gave NaN or Inf, on what was tried last."""
+    shapes: tuple[torch.Size, ...] = ()
+    """Of the outputs of what was tried last."""
 
     def of(self, profile: str) -> str | None:
-        """Return why a profile cannot judge candidates, or None."""
+        """Return why a profile cannot judge candidates, or None.
+
+        Where it cannot with all inputs varied, as many as the reference bears are.
+        """
+        self.is_broken, search, kept = False, self.reference.kept_inputs, self.reference.reach.kept
+        reason = self._of_all(profile)
+        breaks = TRIAL_SEED if reason is not None and self.is_broken else None
+        seed = search.broken_by_luck(profile) if reason is None else breaks
+        if seed is None or not search.find(profile, kept, seed):
+            return reason
+        if self._of_all(profile) is None:
+            return None
+        del kept[profile]
+        return reason if reason is not None else self._of_all(profile)
+
+    def _of_all(self, profile: str) -> str | None:
         special = {
             "integers": self._exact,
             "normal": self._normal,
@@ -92,7 +104,7 @@ class Trials:
             "far": self._far,
             "opposed": lambda: self._as_usual("opposed", OPPOSED_FACTOR, below=LARGEST_FRAC),
             "alike": self._alike,
-            "biased": self._biased,
+            "biased": lambda: biased_reason(self),
         }
         return special[profile]() if profile in special else self.plain(profile)
 
@@ -114,6 +126,7 @@ class Trials:
         except ProblemError as exc:
             if profile == "shipped":
                 raise
+            self.is_broken = True
             return f"the reference does not accept such values ({exc})"
         if profile == "shipped":
             reference.nonfinite = not all(all_finite(g) for g in golden if g.is_floating_point())
@@ -122,9 +135,11 @@ class Trials:
                 "the reference's output on its own inputs should be finite, got Inf or NaN (that "
                 "float64 does not have too, or nearly everywhere); mend forward or get_inputs"
             )
+        self.shapes = tuple(output.shape for output in eager)
         self.is_nan = any(bool(g.isnan().any()) for g in golden)
         reason = broken_reason(eager, golden, nonfinite=reference.nonfinite)
-        if reason is None and profile != "far" and not self._is_gross(profile):
+        self.is_broken = reason is not None
+        if reason is None and profile != "far" and not self.is_gross(profile):
             reason = ill_reason(eager, golden)
         if reason is None and below is not None:
             reason = near_overflow(eager, below)
@@ -134,7 +149,7 @@ class Trials:
             self.usual = [max(pair) for pair in pairs]
         if reason is None and profile == "far":
             self._weigh_far(eager, golden)
-        if reason is None and profile == "biased" and not self._is_gross(profile):
+        if reason is None and profile == "biased" and not self.is_gross(profile):
             found = (concentrated(i, *p) for i, p in enumerate(zip(eager, golden, strict=True)))
             reason = next((why for why in found if why is not None), None)
         return reason
@@ -163,23 +178,34 @@ class Trials:
         )
         return Rigour.ROUGH
 
-    def _is_gross(self, profile: str) -> bool:
+    def is_gross(self, profile: str) -> bool:
+        """Return whether an output is looked at for gross errors only."""
         return Rigour.GROSS in self.reference.reach.rules.get(profile, ())
 
     def _normal(self) -> str | None:
         """Without signs where negative numbers have no result; masks with ends where they have."""
-        reach, has_masks = self.reference.reach, MASK in self.reference.sources
-        reason = with_constants(self, "normal")
+        reach, reason = self.reference.reach, with_constants(self, "normal")
         if reason is not None and self.is_nan:
-            reach.unsigned.add("normal")
-            reach.has_buffers = True
-            reason = with_constants(self, "normal")
-            if reason is not None:
-                reach.unsigned.clear()
+            reason = self._without_signs()
         if reason is not None:
             reach.has_buffers = True  # what failed had nothing to do with them
-        if reason is None and has_masks:
+        elif MASK in self.reference.sources or constant_inputs.masks(reach, "normal"):
             self._mask("normal")
+        return reason
+
+    def _without_signs(self) -> str | None:
+        """Take signs from the inputs that have to be positive, or from all; why not, or None."""
+        reach = self.reference.reach
+        if self.reference.kept_inputs.find("normal", reach.unsigned_inputs):
+            reach.has_buffers = True
+            if with_constants(self, "normal") is None:
+                return None
+            del reach.unsigned_inputs["normal"]
+        reach.unsigned.add("normal")
+        reach.has_buffers = True
+        reason = with_constants(self, "normal")
+        if reason is not None:
+            reach.unsigned.clear()
         return reason
 
     def _mask(self, profile: str) -> None:
@@ -207,37 +233,9 @@ class Trials:
 
     def _alike(self) -> str | None:
         unsigned = self.reference.reach.unsigned
-        unsigned |= {"alike"} if "normal" in unsigned else set()
+        has_no_signs = "normal" in unsigned or "normal" in self.reference.reach.unsigned_inputs
+        unsigned |= {"alike"} if has_no_signs else set()
         return self._as_usual("alike", ALIKE_FACTOR)
-
-    def _biased(self) -> str | None:
-        reference, reason = self.reference, None
-        if reference.bias_rules is Rigour.GROSS:
-            _, outputs, _ = reference.specs()
-            if not all(spec.dtype.startswith(("float", "bfloat")) for spec in outputs):
-                return "which of two numbers beside a large bias is the larger depends on rounding"
-            reference.reach.rules["biased"] = (Rigour.GROSS,) * len(outputs)
-        sizes = BIASES if self._is_gross("biased") else BIASES[:1]
-        for sign, bias in itertools.product(bias_signs(reference.census), sizes):
-            reference.reach.bias_sign, reference.reach.bias = sign, bias
-            reason = self.plain("biased") or self._flat()
-            if reason is None:
-                break
-        if reason is not None:
-            reference.reach.rules.pop("biased", None)
-        return reason
-
-    def _flat(self) -> str | None:
-        """Return that gross errors do not show on `biased`, where only they are looked for."""
-        if not self._is_gross("biased"):
-            return None
-        _, outputs, _ = self.reference.specs()
-        wide = self.reference.golden(self.reference.draw(TRIAL_SEED, "biased"))
-        # A sigmoid of -256 is 0 in float32, and no two are equal in float64.
-        golden = [g.to(getattr(torch, o.dtype)) for g, o in zip(wide, outputs, strict=True)]
-        if any(_follows(g) and end_share(g) <= SATURATED_FRAC for g in golden):
-            return None
-        return "all of the outputs are at an end of their range, or the same for all samples"
 
     def _large(self) -> str | None:
         reason = None
@@ -246,6 +244,7 @@ class Trials:
             reason = self.plain("large", below=LARGEST_FRAC)
             if reason is None:
                 large_constants(self, WIDE_FACTOR)
+                constant_inputs.vary_as(self, "large", "normal")
                 break
         return reason
 
@@ -291,10 +290,3 @@ class Trials:
             if want.numel() and largest_abs(want) > limit:
                 return f"sums of integers over {limit:.0f} may not be exact in the output's dtype"
         return None
-
-
-def _follows(golden: torch.Tensor) -> bool:
-    """Whether samples differ: behind units that are all dead an output is the last bias alone."""
-    if golden.dim() < 2 or golden.shape[0] < 2:
-        return spread(golden) > 0
-    return bool((golden != golden[:1]).any())

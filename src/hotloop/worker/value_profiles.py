@@ -20,7 +20,7 @@ from hotloop.core.verdict import Tier
 from hotloop.worker import apart
 from hotloop.worker.apart import FACTORS, Factors, Sides, row_values
 from hotloop.worker.bound import Rigour
-from hotloop.worker.parameter_reach import ParameterReach
+from hotloop.worker.input_reach import InputReach
 from hotloop.worker.spikes import add_spikes
 
 LARGE_SCALES = (64.0, 32.0, 16.0, 8.0, 4.0)
@@ -151,8 +151,6 @@ ATTENTION_PROFILES = (
 )
 """Values of q, k, v."""
 
-KEEPS_INPUTS = frozenset({"shipped", "parameters"})
-"""Profiles of the file's own inputs."""
 RANDOM_PARAMETERS = frozenset({"normal", "parameters"})
 """Profiles that replace constant-initialised parameters; each tier has one of them."""
 TIES = frozenset({"sparse", "constant_rows"})
@@ -165,7 +163,7 @@ def names(table: tuple[ValueProfile, ...], tier: Tier | None = None) -> tuple[st
 
 
 @dataclass(slots=True)
-class Reach(ParameterReach):
+class Reach(InputReach):
     """How far a problem's values go: the farthest that its reference bears, found by admission."""
 
     scale: float = LARGE_SCALES[0]
