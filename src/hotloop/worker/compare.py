@@ -24,8 +24,11 @@ only the first rule and
 
 gross      elements off by over half the golden's spread <= 4 times the envelope's, 1 and 0.4 %
 
+Parts of an output of few tiles that differ by the scale of their inputs are held to their own size
+too (`part_rule.py`).
+
 Integers, booleans and the `integers` profile are compared exactly, but for ties of an arg-reduction
-(`ties.py`).
+(`ties.py`) and for what rounding moves from one whole number to the next (`steps.py`).
 
 Covered: values, NaN and Inf, every element of every output. Not covered here: shape and dtype
 (`correctness.py` checks them first), conditioning (`cases.py` drops profiles whose gate is void).

@@ -93,11 +93,13 @@ class CorrectnessStage:
             # A kernel may time itself in the first call: nothing may look at its launches there.
             looks = rules.looks(checked) and not is_first
             call = self._call(checked, Untimed(looks=looks), timeout_s)
+            first_set = self._set
             self._check_untouched(checked.draw)
             self._check_values(checked)
             self._check_declared(checked)
             self._check_repeats(checked, call, timeout_s, repeats)
-            self._check_first(checked, call, timeout_s, looks=looks)
+            self._check_first(checked, call, timeout_s, looks=looks, at=first_set)
+            self._evaluation.check_alone("forward")
         except Failed as failed:
             where = workload_of(book.reference.loaded.problem, case.workload)
             raise failed.on({"workload": where, "profile": case.profile}) from None
@@ -112,20 +114,25 @@ class CorrectnessStage:
         return call
 
     def _check_first(
-        self, checked: Known, call: WatchedCall, timeout_s: float, *, looks: bool
+        self, checked: Known, call: WatchedCall, timeout_s: float, *, looks: bool, at: int
     ) -> None:
-        """Hold a first call after `prepare()` against the rules, if need be with a second one."""
+        """Hold a first call after `prepare()` against the rules, if need be with others.
+
+        They are at its address `at`, which forward may have kept, and at one that is drawn.
+        """
         if call.seen is None:
             return
         rules = self._rules[checked.case.workload]
         try:
             rules.check(checked, call.seen, looked=looks)
         except Failed:  # it may have packed or tuned something: once more, on values it has not met
-            other = other_values(checked)
-            self._repeat(other, Untimed(fresh=draw_fresh()), timeout_s)
-            known = with_goldens(other)
-            if known is not None:
-                self._check_values(known)
+            self._set = at
+            for moves in (False, True):
+                other = other_values(checked)
+                self._repeat(other, Untimed(fresh=draw_fresh()), timeout_s, moves=moves)
+                known = with_goldens(other)
+                if known is not None:
+                    self._check_values(known)
 
     def _check_declared(self, checked: Known) -> None:
         stated = checked.reference.loaded.problem.tolerances

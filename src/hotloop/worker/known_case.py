@@ -10,7 +10,10 @@ import torch
 
 from hotloop.worker.cases import Case
 from hotloop.worker.compare import GateResult, gate
+from hotloop.worker.part_rule import parts_beyond
 from hotloop.worker.reference import Draw, Outputs, Reference
+from hotloop.worker.row_errors import PART
+from hotloop.worker.steps import only_steps
 from hotloop.worker.tf32_cut import CutRuns
 from hotloop.worker.ties import only_ties
 
@@ -34,16 +37,18 @@ class Known:
             output: a candidate's.
             cut: of this draw, where other outputs are judged with it too.
         """
-        golden, bound = self.goldens[i], self.case.bounds[i]
-        result = gate(output, golden, bound)
+        golden = self.goldens[i]
+        result = self._gate(i, output)
         if result.passed or result.rule == "nonfinite":
             return result
         is_exact = result.rule == "exact"
         if is_exact:
-            excused = only_ties(self.reference, self.draw, i, output, golden)
+            excused = only_ties(self.reference, self.draw, i, output, golden) or only_steps(
+                self.reference, self.draw, i, output
+            )
         else:
             cut = cut or CutRuns(self.reference, self.draw)
-            excused = cut.excuses(i, output, golden, lambda c: gate(c, golden, bound).passed)
+            excused = cut.excuses(i, output, golden, lambda c: self._gate(i, c).passed)
         if not excused:
             return result
         return dataclasses.replace(result, passed=True, rule=None, is_cut=not is_exact)
@@ -61,9 +66,21 @@ class Known:
             outputs: of the shapes and dtypes that a candidate returns; their values do not count.
         """
         return all(
-            any(gate(guess, self.goldens[i], self.case.bounds[i]).passed for guess in guesses)
+            any(self._gate(i, guess).passed for guess in guesses)
             for i, guesses in enumerate(map(self._guesses, outputs, self.goldens))
         )
+
+    def _gate(self, i: int, output: torch.Tensor) -> GateResult:
+        """Return the gate's answer, with parts of the output held to limits of their own too."""
+        golden, bound = self.goldens[i], self.case.bounds[i]
+        result = gate(output, golden, bound)
+        if not result.passed:
+            return result
+        beyond = parts_beyond(output, golden, bound, reference=self.reference, draw=self.draw)
+        if not beyond:
+            return result
+        stats = dataclasses.replace(result.stats, worst=beyond[0])
+        return GateResult(False, PART, stats, len(beyond))
 
     @property
     def largest(self) -> int:

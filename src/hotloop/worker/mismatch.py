@@ -17,6 +17,7 @@ from hotloop.core.verdict import CaseResult, Evidence
 from hotloop.errors import HotloopError
 from hotloop.worker.compare import Bound
 from hotloop.worker.diagnosis import Wrong, diagnose
+from hotloop.worker.row_errors import PART
 
 
 def describe_mismatch(wrong: Wrong) -> Evidence:
@@ -64,15 +65,22 @@ def _message(case: CaseResult, bound: Bound, count: int, details: Mapping[str, A
     total = math.prod(bound.shape)
     where = f"{case.output} on {case.profile!r} inputs"
     if case.rule == "exact":
-        return (
-            f"{where}: {count} of {total} elements differ; integer-valued inputs must "
-            f"give exact results; worst at {case.worst_index}"
+        rule = (
+            "integer-valued inputs must give exact results"
+            if case.profile == "integers"
+            else "whole numbers have to be the same, but for what rounding moves over a step"
         )
+        return f"{where}: {count} of {total} elements differ; {rule}; worst at {case.worst_index}"
     if small := details.get("small"):
         return (
             f"{where}: small values are lost beside large ones; {count} of {total} elements, of "
             f"{small['size']:.2g} times the output's RMS, are off by {small['error']:.2g} times "
             f"their own; worst at {case.worst_index}"
+        )
+    if case.rule == PART:
+        return (
+            f"{where}: rows of small values are less exact than in PyTorch, which large ones in "
+            f"other rows hide; {count} of {total} elements are far off; worst at {case.worst_index}"
         )
     ratio = case.rmse / case.eager_rmse if case.rmse and case.eager_rmse else None
     relation = f", {ratio:.3g} times eager's own" if ratio else ""

@@ -26,6 +26,7 @@ from hotloop.worker.error_stats import error_stats
 from hotloop.worker.module_host import flatten_outputs
 from hotloop.worker.physics_floor import Demand
 from hotloop.worker.reference import Draw, Reference
+from hotloop.worker.steps import only_steps
 from hotloop.worker.tf32_cut import CutRuns
 from hotloop.worker.ties import only_ties
 
@@ -88,6 +89,8 @@ class TimedInputs:
         if timed_gate(output, expected, bound):
             return True
         if only_ties(self.reference, self.draw, i, output, expected):
+            return True
+        if bound.exact and only_steps(self.reference, self.draw, i, output):
             return True
         if bound.exact or error_stats(output, expected).nonfinite:
             return False  # cutting makes no NaN or Inf

@@ -1,0 +1,130 @@
+"""Steps: results that a rounding error moves from one whole number to the next.
+
+Where an output is made of floating-point values by a step (rounding to int8, a comparison, a bin of
+a histogram, the index of a maximum of computed scores), the exact result is not what a legitimate
+implementation gives everywhere: `x / (amax / 127)` and `x * (127 / amax)` differ by a unit in the
+last place, and where that crosses a half, by one whole. Eager itself is off there: in 4 of 4
+million elements of a quantisation to int8 from float32, in the mean.
+
+So an element that differs from the golden is right where eager has it so, or the golden of inputs
+moved by a rounding error: each by 4 units in the last place of float32 (the gate's rounding floor),
+up or down at random, TRIALS times. Where eager is off by more, as the reference computes in 16
+bits, they are moved by a unit of those as well. There may be no more such elements than four times
+those that eager, or a rounding error of float32, moves (as for gross errors, `gross.py`).
+
+An element that stands on a step exactly (`x > 0` at 0.5 and 0.5) moves with any error: there
+nothing rounds, and all have to agree, as eager does. Where eager does not, they need not.
+
+Runs only where an output of integers or booleans differs. Not here: equal elements of which either
+may be named (`ties.py`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hotloop.errors import HotloopError
+from hotloop.worker.draw import Draw, Reference
+from hotloop.worker.memory import DoesNotFit
+from hotloop.worker.module_runner import tensors_of
+
+TRIALS = 12
+"""An element one unit from a step is found by each with probability 1/2 at least."""
+UNITS = 4.0
+"""Of the last place of float32, or of float64 where inputs are."""
+TINY = 2.0**-46
+"""Relative; below what float32 rounds by, above what float64 does."""
+MOST_TIMES = 4
+FEW = 4
+"""Elements that may differ in any case: where eager is off in one of 60 draws, a kernel is too."""
+SEED = 11
+
+
+def only_steps(reference: Reference, draw: Draw, position: int, candidate: Tensor) -> bool:
+    """Whether an output of integers or booleans differs from the golden by rounding alone.
+
+    Args:
+        reference: of the problem.
+        draw: whose inputs the call had.
+        position: of the output.
+        candidate: the output.
+    """
+    inputs = [t for t in tensors_of(draw.inputs) if t.is_floating_point()]
+    if candidate.is_floating_point() or candidate.is_complex() or not inputs:
+        return False
+    try:
+        return _Steps(reference, draw, position).explain(candidate)
+    except (HotloopError, DoesNotFit, torch.OutOfMemoryError):
+        return False  # without the runs nothing is excused
+
+
+class _Steps:
+    """One output of one draw, and what moving its inputs does to it."""
+
+    def __init__(self, reference: Reference, draw: Draw, position: int) -> None:
+        self._reference, self._draw, self._position = reference, draw, position
+        self._golden = self._result(draw)
+        self._eager = reference.eager(draw)[position]
+        self._off = self._eager != self._golden
+
+    def explain(self, candidate: Tensor) -> bool:
+        """Whether rounding explains every element that differs."""
+        wrong = candidate.to(self._golden.dtype) != self._golden
+        if not bool(wrong.any()):
+            return True
+        on_step = self._moved(TINY, [])
+        if not bool((on_step & self._off).any()) and bool((on_step & wrong).any()):
+            return False
+        floats = [t.dtype for t in self._tensors() if t.is_floating_point()]
+        wide = torch.float64 if torch.float64 in floats else torch.float32
+        seen = [self._eager]
+        moved = self._moved(UNITS * torch.finfo(wide).eps, seen)
+        narrow = max((torch.finfo(d).eps for d in floats if d.itemsize == 2), default=None)
+        if narrow is not None and bool((self._off & ~moved).any()):
+            self._moved(narrow, seen)
+        most = MOST_TIMES * max(int(self._off.sum()), int(moved.sum())) + FEW
+        if int(wrong.sum()) > most:
+            return False
+        return not bool((wrong & ~_among(candidate, seen)).any())
+
+    def _moved(self, by: float, seen: list[Tensor]) -> Tensor:
+        """Return where inputs moved by so much change the golden; adds the results to `seen`."""
+        results = list(self._results(by))
+        seen += results
+        return torch.stack([r != self._golden for r in results]).any(0)
+
+    def _results(self, by: float) -> Iterator[Tensor]:
+        gen = torch.Generator(self._golden.device).manual_seed(SEED)
+        for _ in range(TRIALS):
+            values = tuple(_nudged(value, by, gen) for value in self._draw.inputs)
+            yield self._result(dataclasses.replace(self._draw, inputs=values))
+
+    def _result(self, draw: Draw) -> Tensor:
+        return self._reference.golden(draw)[self._position]
+
+    def _tensors(self) -> list[Tensor]:
+        return [*tensors_of(self._draw.inputs), *self._draw.state.values()]
+
+
+def _nudged(value: Any, by: float, gen: torch.Generator) -> Any:
+    """Return an argument in float64 with each element made larger or smaller by a share of it."""
+
+    def one(x: Any) -> Any:
+        if not (isinstance(x, Tensor) and x.is_floating_point()):
+            return x
+        up = torch.randint(0, 2, x.shape, generator=gen, device=x.device).to(torch.float64)
+        return x.to(torch.float64) * (1.0 + by * (2.0 * up - 1.0))
+
+    return torch.utils._pytree.tree_map(one, value)
+
+
+def _among(candidate: Tensor, seen: list[Tensor]) -> Tensor:
+    found = torch.zeros_like(candidate, dtype=torch.bool)
+    for result in seen:
+        found |= candidate == result.to(candidate.dtype)
+    return found
