@@ -21,8 +21,8 @@ from hotloop.worker.reference import Draw, build_reference
 from hotloop.worker.state_guard import StateGuard
 
 SEEN = {
-    "launches": 1, "operations": [], "answers": [], "from_kernels": 1, "python_threads": 1,
-    "tasks": 0, "hidden": [], "started": 0,
+    "launches": 1, "operations": [], "applied": 0, "answers": [], "from_kernels": 1,
+    "python_threads": 1, "tasks": 0, "hidden": [], "started": 0,
 }  # fmt: skip
 REFERENCE = build_reference(forward("x + 1", "torch.rand(4)"))
 """Of no importance: a problem that allows nothing in particular."""

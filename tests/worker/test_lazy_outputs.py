@@ -28,8 +28,9 @@ def check(body, how):
     rules = CallRules(Evaluation(None, board(), kernel, "cpu"), reference)
     seen = Observed.read(
         {
-            "launches": 1, "operations": [], "answers": [], "from_kernels": 1, "python_threads": 1,
-            "tasks": 0, "hidden": [], "started": 0, "lazy": [{"name": how, "output": 0}],
+            "launches": 1, "operations": [], "applied": 0, "answers": [], "from_kernels": 1,
+            "python_threads": 1, "tasks": 0, "hidden": [], "started": 0,
+            "lazy": [{"name": how, "output": 0}],
         }
     )  # fmt: skip
     rules.check(Known(reference, book.cases[0], *book.materialise(book.cases[0])), seen)

@@ -28,7 +28,7 @@ def operations(request):
 
     def watched(work):
         calls = LibraryCalls([A], range(start, start + arena.bytes.numel()))
-        calls.slots = [t.data_ptr() for t in inputs]
+        calls.slots = {t.data_ptr(): t for t in inputs}
         with calls:
             made, out = work(*inputs), torch.empty_like(A)
             calls.before_launch([made, out])()

@@ -15,7 +15,7 @@ from hotloop.worker.timed_conduct import check_timed_conduct
 
 SIZE = ROWS * COLUMNS
 SEEN = {
-    "outputs": [], "launches": 1, "operations": [], "answers": [], "from_kernels": 1,
+    "outputs": [], "launches": 1, "operations": [], "applied": 0, "answers": [], "from_kernels": 1,
     "python_threads": 1, "tasks": 0, "hidden": [], "started": 0, "work": 0,
 }  # fmt: skip
 TIMED = {"outputs": [], "launches": 1, "started": 0, "work": 0}
