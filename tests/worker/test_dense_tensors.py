@@ -55,16 +55,16 @@ def test_weights_may_be_of_8_bits():
 @pytest.mark.filterwarnings("ignore")  # nested tensors are a prototype
 def test_a_candidate_returns_dense_tensors():
     x = torch.randn(4, 8)
-    assert flatten_outputs((x, [x])) == [x, x]
+    assert flatten_outputs((x, [x]), "cpu") == [x, x]
     with pytest.raises(ContractError, match="dense tensors, got a sparse_coo one"):
-        flatten_outputs(x.relu().to_sparse())
+        flatten_outputs(x.relu().to_sparse(), "cpu")
     with pytest.raises(ContractError, match="dense tensors, got a nested one"):
-        flatten_outputs(torch.nested.nested_tensor([x[0], x[1, :3]]))
+        flatten_outputs(torch.nested.nested_tensor([x[0], x[1, :3]]), "cpu")
 
 
 def test_what_is_no_tensor_is_taken_as_the_references_is():
     x = torch.ones(2)
-    *same, count, ratio, flag = flatten_outputs((x, [None, {"n": 3, "r": 0.5}], True))
+    *same, count, ratio, flag = flatten_outputs((x, [None, {"n": 3, "r": 0.5}], True), "cpu")
     assert same == [x]
     assert [(t.item(), t.dtype) for t in (count, ratio, flag)] == [
         (3, torch.int64),
@@ -72,4 +72,4 @@ def test_what_is_no_tensor_is_taken_as_the_references_is():
         (True, torch.bool),
     ]
     with pytest.raises(ContractError, match="plain tensors, got str"):
-        flatten_outputs((x, "text"))
+        flatten_outputs((x, "text"), "cpu")

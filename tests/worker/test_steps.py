@@ -4,6 +4,7 @@ import pytest
 import torch
 from problem_files import forward
 
+from hotloop.errors import ProblemError
 from hotloop.worker.reference import build_reference
 from hotloop.worker.steps import only_steps
 
@@ -34,6 +35,13 @@ def test_quantisation_by_a_reciprocal_is_right_wherever_it_differs():
         differed += not torch.equal(got, golden.to(torch.int8))
         assert only_steps(reference, draw, 0, got), seed
     assert differed, "or this test says nothing"
+
+
+def test_eager_may_be_off_by_a_few_steps_and_not_by_many():
+    reference = built(QUANTISED, "torch.randn(512, 1024)")
+    assert {"shipped", "normal"} <= set(reference.profiles)
+    with pytest.raises(ProblemError, match="depends on rounding"):
+        built("torch.sin(x * 1e7) > 0", "torch.randn(256, 256)")
 
 
 def in_bfloat16(x):
@@ -78,6 +86,26 @@ def test_an_index_of_computed_scores_may_be_that_of_an_almost_equal_one():
     assert not only_steps(reference, draw, 0, second)
     some = torch.where(torch.arange(ROWS) < 20, second, golden)
     assert not only_steps(reference, draw, 0, some)
+
+
+def last_of_equals(scores):
+    return scores.shape[-1] - 1 - scores.flip(-1).argmax(-1)
+
+
+def test_scores_of_16_bits_may_tie_where_exact_ones_do_not():
+    x, y = f"{X}.bfloat16()", f"torch.randn({COLUMNS}, 64).bfloat16()"
+    reference = built("(x @ y).argmax(-1)", x, y)
+    for seed in range(6):
+        draw, golden = drawn(reference, seed)
+        a, b = (t.float() for t in draw.inputs)
+        assert only_steps(reference, draw, 0, last_of_equals((a @ b).bfloat16()))
+        assert not only_steps(reference, draw, 0, (golden + 1) % 64)
+
+
+def test_a_size_that_follows_from_values_explains_nothing():
+    reference = built("torch.unique(torch.round(x * 1e4).int())", X)
+    draw, golden = drawn(reference, 0)
+    assert not only_steps(reference, draw, 0, (golden + 1).int())
 
 
 def test_floats_and_outputs_of_integers_alone_are_not_excused():

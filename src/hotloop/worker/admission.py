@@ -93,6 +93,8 @@ def applicable(reference: ModelReference) -> tuple[str, ...]:
 def _has_constants(reference: ModelReference) -> bool:
     """Whether parameters, buffers or inputs begin as constants that may have other values."""
     reach = reference.reach
+    if reference.census.asserts:
+        return bool(reference.constant_names)
     return bool(reference.constant_names or reach.uniform_inputs or reach.uniform_masks)
 
 

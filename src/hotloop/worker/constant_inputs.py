@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 
 from hotloop.errors import ProblemError
+from hotloop.worker.beside_kernels import plain_names
+from hotloop.worker.census import ASSERTING, GATHERING
 from hotloop.worker.constants import SIZES, perturb
 from hotloop.worker.draw import broken_reason
 from hotloop.worker.input_reach import Form, InputReach
@@ -37,6 +39,14 @@ score of -1e9 leaves nothing of the others."""
 LARGE_FACTOR = 16.0
 """The same of large values. Scores divided by 1 are exact; by another number they round at their
 size, which is 8 times as far off for a softmax. What is wrong there is thousands of times off."""
+
+LOOKUPS = GATHERING | {
+    "bincount", "embedding_bag", "_embedding_bag", "index_add", "index_copy", "index_fill",
+    "index_put", "nll_loss2d_forward", "nll_loss_forward", "one_hot", "put", "scatter",
+    "scatter_add", "scatter_reduce",
+}  # fmt: skip
+"""What takes indices. Where forward computes them of its inputs, other values may lead out of
+range, which ends a GPU's context."""
 
 READ = "_local_scalar_dense"
 """What takes a number out of a tensor. Where forward does, one of few numbers may be a size."""
@@ -96,6 +106,9 @@ def vary(trials: Trials, profile: str) -> None:
     forms: dict[int, Form] = {}
     shapes = trials.shapes
     if not places:
+        return
+    if plain_names(trials.reference.census.names) & (LOOKUPS | ASSERTING):
+        reach.varied[profile] = {}
         return
 
     def bears(more: Mapping[int, Form]) -> bool:

@@ -133,6 +133,8 @@ class CorrectnessStage:
                 known = with_goldens(other)
                 if known is not None:
                     self._check_values(known)
+                del other, known  # before the next are made: the candidate is alive beside them
+                leave_room()
 
     def _check_declared(self, checked: Known) -> None:
         stated = checked.reference.loaded.problem.tolerances

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 
 from hotloop.errors import ProblemError
 from hotloop.worker.cases import Case, CaseBook, cache_budget_bytes
+from hotloop.worker.memory import ran_out
 from hotloop.worker.model_reference import ModelReference
 from hotloop.worker.timed import secret_seed
 from hotloop.worker.view import WorkloadView
@@ -85,7 +86,7 @@ def _add(book: CaseBook, profile: str) -> bool:
             book.add(profile, secret_seed(), cache_bytes=left)
         except ProblemError as exc:  # does not fit either: an envelope takes more than a golden
             told = None
-            if isinstance(reference, ModelReference):
+            if isinstance(reference, ModelReference) and not ran_out(exc):
                 told = reference.kept_inputs.keep_at_last(profile)
             _log(told or f"profile {profile!r} left out at the final tier: {exc}")
             if told is None:

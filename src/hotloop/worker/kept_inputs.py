@@ -95,8 +95,10 @@ class KeptInputs:
 
     def _broken_seed(self, profile: str, count: int) -> int | None:
         seeds = range(TRIAL_SEED, TRIAL_SEED + count) if self._places(profile) else ()
-        draws = (self.reference.draw(seed, profile) for seed in seeds)
-        return next((d.seed for d in draws if not _is_borne(self.reference, d)), None)
+        for seed in seeds:  # each draw is let go of before the next is made
+            if not _is_borne(self.reference, self.reference.draw(seed, profile)):
+                return seed
+        return None
 
     def _places(self, profile: str) -> Places:
         """Return the places of what a profile varies; none where nothing else would be left."""
@@ -183,6 +185,6 @@ def _is_borne(reference: ModelReference, draw: Draw) -> bool:
     reference.redraw_inputs(draw, draw.seed)
     try:
         outputs = reference.eager(draw)
-    except ProblemError:
-        return False
+    except ProblemError as exc:
+        return ran_out(exc)  # which says nothing of the values
     return broken_reason(outputs, outputs, nonfinite=reference.nonfinite) is None

@@ -60,7 +60,8 @@ class HostedModel:
                 raise ContractError(
                     f"parameter {name!r}: nothing sets it, since parameters are set by the "
                     f"reference's names and {lost!r}, of the same shape, has no place here; name "
-                    f"it {lost!r}, or add PARAMETERS = {{{name!r}: {lost!r}}} to the file"
+                    f"it {lost!r}, or add PARAMETERS = {{{name!r}: {lost!r}}} to the file (and "
+                    "register what is no parameter of the reference as a buffer)"
                 )
 
     def prepare(self) -> None:
@@ -156,7 +157,7 @@ def _check_alike(what: str, own: torch.Tensor | None, tensor: torch.Tensor) -> N
         )
 
 
-def flatten_outputs(result: Any, device: str | torch.device = "cpu") -> list[torch.Tensor]:
+def flatten_outputs(result: Any, device: str | torch.device) -> list[torch.Tensor]:
     """Return the tensors of a forward's result, nested structures flattened.
 
     None is left out, and Python's numbers become tensors on `device`, as with the reference.

@@ -61,7 +61,7 @@ class TimedInputs:
             ValueError: no output of a timed call could be told from a wrong one.
         """
         bounds = telling_bounds(case)
-        outputs = flatten_outputs(oracle())
+        outputs = flatten_outputs(oracle(), reference.device)
         return cls(reference, draw, bounds, oracle, _copy_ms(outputs), audit)
 
     def redraw(self, seed: int | None = None) -> int:
@@ -78,7 +78,7 @@ class TimedInputs:
 
     def trusted(self) -> list[torch.Tensor]:
         """Return the trusted outputs for the values now in place."""
-        return flatten_outputs(self.oracle())
+        return flatten_outputs(self.oracle(), self.reference.device)
 
     def is_right(self, i: int, output: torch.Tensor, expected: torch.Tensor) -> bool:
         """Whether output `i` of a timed call passes beside the trusted one of the same values.

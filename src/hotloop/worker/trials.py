@@ -23,6 +23,7 @@ from hotloop.worker.draw import Outputs, broken_reason, ill_output, ill_reason
 from hotloop.worker.eager_errors import concentrated, is_void, near_overflow, relative_errors
 from hotloop.worker.far_sides import far_reason
 from hotloop.worker.mask_rows import FORMS
+from hotloop.worker.memory import ran_out
 from hotloop.worker.parameter_trials import large_constants, with_constants
 from hotloop.worker.parameters import has_maximum
 from hotloop.worker.pieces import all_finite, largest_abs
@@ -126,7 +127,7 @@ class Trials:
         except ProblemError as exc:
             if profile == "shipped":
                 raise
-            self.is_broken = True
+            self.is_broken = not ran_out(exc)
             return f"the reference does not accept such values ({exc})"
         if profile == "shipped":
             reference.nonfinite = not all(all_finite(g) for g in golden if g.is_floating_point())

@@ -109,7 +109,7 @@ class WorkloadView:
 
 def _board(book: CaseBook, offset: Offset) -> Board:
     draw = book.draw_of(book.cases[0])
-    outputs = flatten_outputs(book.reference.eager(draw))
+    outputs = flatten_outputs(book.reference.eager(draw), book.reference.device)
     release_memory()  # the board's memory does not come from torch's cache
     try:
         return Board.build(book.reference, draw, outputs, offset=offset)
