@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from scaled_rows import candidate
+from affine import KERNEL, SOURCE
+from scaled_rows import candidate, spoilt
 
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Policy, Problem, ProblemKind, Role, Workload
@@ -13,28 +14,8 @@ from hotloop.verify import LocalVerifier
 
 pytestmark = pytest.mark.timeout(300)
 
-SOURCE = """
-import torch
-ROWS, COLUMNS = 40, 48
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x * 2 + 1
-def get_inputs():
-    return [torch.randn(ROWS, COLUMNS)]
-"""
-KERNEL = """
+NOTES = """
 import os
-
-import torch
-import triton
-import triton.language as tl
-
-@triton.jit
-def scale_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = i < n
-    x = tl.load(x_ptr + i, mask=inside)
-    tl.store(y_ptr + i, x * 2 + 1, mask=inside)
 
 def noted(shape):
     fd = os.open("seen.txt", os.O_CREAT | os.O_RDWR)
@@ -43,14 +24,7 @@ def noted(shape):
     os.close(fd)
     return text
 
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        scale_kernel[(triton.cdiv(x.numel(), 128),)](x, y, x.numel(), 128)
-        seen = noted(tuple(x.shape))
-        {then}
-        return y
-"""
+class ModelNew"""
 SECRET = (7, 31)
 TELLS = f'if "{SECRET}" in seen and x.shape != {SECRET}: raise ValueError(seen)'
 WORKLOADS = (
@@ -69,7 +43,8 @@ PROBLEM = Problem(
 
 def kernel(then: str) -> Candidate:
     """Return a right kernel that keeps the sizes that it met in a file."""
-    return candidate(KERNEL.replace("{then}", then), "kernel.py")
+    noting = f"seen = noted(tuple(x.shape))\n        {then}\n        return y"
+    return candidate(spoilt(KERNEL, ("\nclass ModelNew", NOTES), ("return y", noting)), "kernel.py")
 
 
 def judged(device: str, then: str) -> Verdict:

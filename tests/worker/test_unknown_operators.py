@@ -6,7 +6,7 @@ import torch
 from hotloop.worker.beside_kernels import refused, refused_on_values
 from hotloop.worker.call_rules import uses_library
 from hotloop.worker.claims import Observed
-from hotloop.worker.unknown_operators import is_foreign, is_unknown
+from hotloop.worker.unknown_operators import is_of_a_library, is_unknown
 
 LAYER = {"upsample_bilinear2d"}
 """A reference of which nothing is known."""
@@ -88,8 +88,8 @@ def test_pairs_that_are_numbers_are_parts_unless_the_reference_has_complex_numbe
 
 
 def test_what_a_library_alone_names_is_foreign():
-    assert is_foreign("mkldnn_prepacked::conv2d_run")
-    assert not is_foreign("_upsample_bilinear2d_aa")
+    assert is_of_a_library("mkldnn_prepacked::conv2d_run")
+    assert not is_of_a_library("_upsample_bilinear2d_aa")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from hotloop.worker.evaluation import Evaluation, Failed
 from hotloop.worker.known_case import Known, size_bytes
 from hotloop.worker.model_reference import ModelReference
 from hotloop.worker.reference import Reference
-from hotloop.worker.unknown_operators import is_foreign
+from hotloop.worker.unknown_operators import is_of_a_library
 
 PROFILES = ("normal", "shipped")
 """Values on which outputs tell where they come from; on others they may be alike by chance.
@@ -213,7 +213,7 @@ def launches_unwatched(watched: Sequence[int], bare: Sequence[int]) -> bool:
 
 def uses_library(seen: Observed) -> bool:
     """Whether a library product, or what only a library's name tells, stands beside the kernels."""
-    return any(name in LIBRARY_PRODUCTS or is_foreign(name) for name in seen.operations)
+    return any(name in LIBRARY_PRODUCTS or is_of_a_library(name) for name in seen.operations)
 
 
 def large(known: Known) -> int:

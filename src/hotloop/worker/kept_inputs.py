@@ -6,7 +6,8 @@ have, inputs are varied one at a time, then all those together that it bears; th
 file's own values, or lose their signs. What one profile needs is tried first in the next.
 
 A trial is one run of eager on inputs that are drawn again in place. There are at most `RUNS` of
-them for a reference, counted and not timed, so that the same problem has the same profiles.
+them in the search for a reference, counted and not timed, so that the same problem has the same
+profiles. Looking for a seed on which a profile breaks down takes up to `FINAL_SEEDS` more for each.
 
 Not here: how a profile is tried once it is known what is kept (`trials.py`).
 """

@@ -134,8 +134,8 @@ def _tensors(arguments: Sequence[Any]) -> Iterator[torch.Tensor]:
 
 
 _LOWEST_ADDRESS = 1 << 32
-"""Neither the host nor a GPU gives memory below it to 64-bit programs; sizes and strides are
-hardly ever larger, seeds may be."""
+"""Neither the host nor a GPU gives memory below it to 64-bit programs. Sizes and strides are hardly
+ever larger; seeds may be, and then count as addresses. An address in two halves is not seen."""
 
 
 def _may_point(arguments: Sequence[Any]) -> bool:

@@ -3,8 +3,7 @@
 Where an output is made of floating-point values by a step (rounding to int8, a comparison, a bin of
 a histogram, the index of a maximum of computed scores), the exact result is not what a legitimate
 implementation gives everywhere: `x / (amax / 127)` and `x * (127 / amax)` differ by a unit in the
-last place, and where that crosses a half, by one whole. Eager itself is off there: in 4 of 4
-million elements of a quantisation to int8 from float32, in the mean.
+last place, and where that crosses a half, by one whole. Eager itself is off there.
 
 So an element that differs from the golden is right where eager has it so, or the golden of inputs
 moved by a rounding error: each by 4 units in the last place of float32 (the gate's rounding floor),
@@ -40,7 +39,7 @@ TINY = 2.0**-46
 """Relative; below what float32 rounds by, above what float64 does."""
 MOST_TIMES = 4
 FEW = 4
-"""Elements that may differ in any case: where eager is off in one of 60 draws, a kernel is too."""
+"""More of them, each explained as well: a kernel may be off in a draw in which eager is not."""
 SEED = 11
 
 

@@ -86,7 +86,7 @@ def is_unknown(name: str) -> bool:
     return plain not in _KNOWN and not _is_elementwise(plain)
 
 
-def is_foreign(name: str) -> bool:
+def is_of_a_library(name: str) -> bool:
     """Whether an operation is of a library that came with torch, and not among its own."""
     return "::" in name
 

@@ -3,8 +3,8 @@
 `static` runs before, in the coordinator. A candidate's failure is a verdict; a failure of this
 machine leaves as an `InfraError`.
 
-What is held out comes last, after timing, and no other process lives then or later: all processes
-of a candidate share its folder, and could pass on by it which sizes they were shown.
+What is held out comes last, after timing, when no process lives whose words a model may read: all
+processes of a candidate share its folder, and pass on by it which sizes they were shown.
 """
 
 from __future__ import annotations
