@@ -44,7 +44,8 @@ MOVES = frozenset(
 NO_ARITHMETIC = MOVES | frozenset(
     {
         "_local_scalar_dense", "_pin_memory", "_to_copy", "arange", "chunk", "constant_pad_nd",
-        "copy", "diagonal", "empty", "empty_like", "empty_permuted", "empty_strided", "equal",
+        "copy", "diagonal", "embedding", "empty", "empty_like", "empty_permuted",
+        "empty_strided", "equal",
         "fill", "flip", "full", "full_like", "gather", "index", "index_put", "index_select",
         "isnan", "item", "lift_fresh", "lift_fresh_copy", "movedim", "narrow", "new_empty",
         "new_empty_strided", "new_full", "new_ones", "new_zeros", "ones", "ones_like",

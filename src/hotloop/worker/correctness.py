@@ -166,9 +166,12 @@ class CorrectnessStage:
         self.deterministic = True
         calls = Repeats(checked)
         for bare in draw_bare(repeats) + [False, True]:
-            if len(calls) >= repeats and calls.difference is None:
+            # An address may be new and want a buffer of its own: what differs must differ at one.
+            again = len(calls) >= repeats
+            if again and calls.difference is None:
                 break
-            call = self._repeat(checked, Untimed(fresh=draw_fresh(), bare=bare), timeout_s)
+            how = Untimed(fresh=draw_fresh(), bare=bare)
+            call = self._repeat(checked, how, timeout_s, moves=not again)
             calls.add(call, bare=bare)
             pairs = zip(before, board.outputs(self._set), strict=True)
             if not all(torch.equal(_bits(a), _bits(b)) for a, b in pairs):

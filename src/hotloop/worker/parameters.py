@@ -25,7 +25,9 @@ DOWN = frozenset(
     }
 )  # fmt: skip
 """Operations with a maximum: what it begins at shows on values far below 0."""
-ORDERS = frozenset({"argmax", "argsort", "kthvalue", "sort", "topk"})
+RANKS = frozenset({"argsort", "kthvalue", "sort", "topk"})
+"""Operations whose indices follow from an order among equals, too."""
+ORDERS = RANKS | {"argmax"}
 """Operations with an order, or with the place of a maximum."""
 UP = frozenset({"amin", "aminmax", "cummin", "min"})
 """Operations with a minimum."""

@@ -1,8 +1,9 @@
-"""Reductions of a call: how far its extrema go, and whether it reduces all but columns.
+"""Reductions of a call: how far its extrema go, what it ranks, whether it leaves only columns.
 
 Whether values show what an extremum begins at depends on what it is taken over: a part of the
 inputs that is all negative shows nothing where the maximum is one of everything. So it is looked at
-where the extrema are taken, below autograd.
+where the extrema are taken, below autograd. So are ranks: scores that saturate become equal, and
+which of equals comes first is nobody's error.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from hotloop.worker.apart import cut
 from hotloop.worker.census import Census
 from hotloop.worker.draw import Draw, Reference
-from hotloop.worker.parameters import DOWN, ORDERS, UP
+from hotloop.worker.parameters import DOWN, ORDERS, RANKS, UP
 
 LARGEST = 65504.0
 """Float16's largest number, the farthest that is taken for infinity."""
@@ -38,6 +39,8 @@ class Reductions(TorchDispatchMode):
         """Whether some minimum was finite and above `LARGEST`."""
         self.leaves_columns = False
         """Whether a sum or norm took in all rows that might differ, and kept columns apart."""
+        self.tied = 0.0
+        """The largest share of ranked values that equal one of their row, 0..1."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Note what a reduction is of and run it."""
@@ -55,6 +58,8 @@ class Reductions(TorchDispatchMode):
             top = out[0] if isinstance(out, tuple) else out
             self.goes_below |= _is_between(-top)
             return
+        if name in RANKS:
+            self.tied = max(self.tied, _tied(of, given.get("dim", -1)))
         dims = _dimensions(given, of)
         if name in MAXIMA:
             self.goes_below |= _is_between(-of.amax(dims))
@@ -93,6 +98,13 @@ def _dimensions(given: dict[str, Any], of: Tensor) -> tuple[int, ...]:
     dim = given.get("dim")
     told = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     return tuple(d % max(of.dim(), 1) for d in told) or tuple(range(of.dim()))
+
+
+def _tied(of: Tensor, dim: int) -> float:
+    """Return the share of values that equal the next of their row in order."""
+    if of.dim() == 0 or of.shape[dim] < 2:
+        return 0.0
+    return float(of.sort(dim).values.diff(dim=dim).eq(0).double().mean())
 
 
 def _is_between(values: Tensor) -> bool:

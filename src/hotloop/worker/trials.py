@@ -25,7 +25,7 @@ from hotloop.worker.far_sides import far_reason
 from hotloop.worker.mask_rows import FORMS
 from hotloop.worker.memory import ran_out
 from hotloop.worker.parameter_trials import large_constants, with_constants
-from hotloop.worker.parameters import has_maximum
+from hotloop.worker.parameters import RANKS, has_maximum
 from hotloop.worker.pieces import all_finite, largest_abs
 from hotloop.worker.random_sources import MASK
 from hotloop.worker.reductions import Reductions, has_minimum
@@ -50,15 +50,16 @@ ILL_FACTOR = 8.0
 far values have wider bounds. Sums and norms of any scale stay under 2; a sigmoid behind a
 convolution, with a norm after it that moves its 0 and 1, is at 33 on KernelBench 2/21."""
 MASKED_FACTOR = 4.0
-"""Masks get empty and full rows where eager is at most so many times as far off with them: a score
-of -1e9 added and not filled in leaves nothing of the others, in eager as in any kernel."""
+"""Masks get empty and full rows where eager is at most so many times as far off: a score of -1e9
+added and not filled in leaves nothing of the others, in eager as in any kernel."""
 OPPOSED_FACTOR = 4.0
-"""The same of opposed scales, which change no bit of a product: where they do, inputs are used
-elsewhere too."""
+"""The same of opposed scales, which change no bit of a product alone."""
 ALIKE_FACTOR = 4.0
 """The same of inputs alike: an angle between them is rounding error in every implementation."""
 WIDE_FACTOR = 4.0
-"""The same of other constants on large values, which are there for what large values show."""
+"""The same of other constants on large values."""
+FEW_TIED = 1e-3
+"""So large a share may be equal beside: float32 numbers are alike now and then."""
 
 
 @dataclass(slots=True)
@@ -76,6 +77,8 @@ class Trials:
     """What eager reduced on what was tried last; looked at on `LOOKED_AT` values."""
     is_broken: bool = False
     """Whether the reference raised, or gave NaN or Inf, on what was tried last."""
+    tied: float = 0.0
+    """Share of equal ones among ranked values of the file."""
     shapes: tuple[torch.Size, ...] = ()
     """Of the outputs of what was tried last."""
 
@@ -121,7 +124,8 @@ class Trials:
         draw = reference.draw(TRIAL_SEED, profile)
         try:
             self.seen = Reductions()
-            with self.seen if profile in LOOKED_AT else nullcontext():
+            is_seen = profile in LOOKED_AT or reference.census.names & RANKS
+            with self.seen if is_seen else nullcontext():
                 eager = reference.eager(draw)
             golden = reference.golden(draw)
         except ProblemError as exc:
@@ -130,6 +134,7 @@ class Trials:
             self.is_broken = not ran_out(exc)
             return f"the reference does not accept such values ({exc})"
         if profile == "shipped":
+            self.tied = self.seen.tied
             reference.nonfinite = not all(all_finite(g) for g in golden if g.is_floating_point())
         if profile == "shipped" and any(map(is_void, eager, golden)):
             raise ProblemError(
@@ -144,6 +149,8 @@ class Trials:
             reason = ill_reason(eager, golden)
         if reason is None and below is not None:
             reason = near_overflow(eager, below)
+        if reason is None and self.seen.tied > self.tied + FEW_TIED:
+            reason = "values that are ranked become equal, and their order luck"
         self.errors = relative_errors(eager, golden) if reason is None else []
         if reason is None and profile in USUAL:
             pairs = zip_longest(self.usual, self.errors, fillvalue=0.0)

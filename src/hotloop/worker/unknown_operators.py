@@ -42,7 +42,7 @@ MOVING = frozenset(
         "_to_cpu", "_unsafe_index_put", "_unsafe_masked_index", "alias_copy", "argwhere",
         "as_strided_copy", "broadcast_tensors", "bucketize", "cartesian_prod",
         "channel_shuffle", "combinations", "conj", "data", "detach_copy", "diagflat",
-        "diagonal_copy", "embedding", "expand_copy", "fft_fftshift", "fft_ifftshift",
+        "diagonal_copy", "expand_copy", "fft_fftshift", "fft_ifftshift",
         "fill_diagonal", "flatten_dense_tensors", "isin", "isreal", "lift", "linalg_diagonal",
         "narrow_copy", "native_channel_shuffle", "nonzero_numpy", "nonzero_static", "one_hot",
         "pad_sequence", "permute_copy", "pin_memory", "range", "requires_grad", "reshape_as",
