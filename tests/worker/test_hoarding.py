@@ -14,7 +14,8 @@ from hotloop.core.verdict import Stage, Status, Tier, Verdict
 from hotloop.errors import InfraError, ProblemError
 from hotloop.sandbox import Tier as Isolation
 from hotloop.sandbox.processes import descendants
-from hotloop.worker.judge import Judge, _public_name
+from hotloop.worker.judge import Judge
+from hotloop.worker.judge_server import public_name
 from hotloop.worker.memory import DoesNotFit
 
 pytestmark = pytest.mark.timeout(120)
@@ -97,6 +98,6 @@ def test_a_golden_that_fits_no_more_is_the_machines_failure(watched: WatchedJudg
 
 
 def test_what_does_not_fit_reaches_the_coordinator_as_a_problem_error() -> None:
-    assert _public_name(DoesNotFit("x")) == "ProblemError"
-    assert _public_name(ProblemError("x")) == "ProblemError"
-    assert _public_name(InfraError("x")) == "InfraError"
+    assert public_name(DoesNotFit("x")) == "ProblemError"
+    assert public_name(ProblemError("x")) == "ProblemError"
+    assert public_name(InfraError("x")) == "InfraError"

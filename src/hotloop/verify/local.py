@@ -97,6 +97,7 @@ class LocalVerifier:
         """Of the last problem loaded, or of an earlier run: it is not made again where it holds."""
         self.environment: dict[str, Any] = {}
         self.short_final = False  # whether its final tier is the short one
+        self.turns: str | None = None  # folder by which judges of one GPU take turns at timing
 
     def load(
         self,
@@ -167,11 +168,10 @@ class LocalVerifier:
         if self._judge is None and self._problem is not None:
             self.load(self._problem)  # the last one was dropped
         params = {
-            "candidate": to_json(candidate),
-            "tier": tier.value,
+            "candidate": to_json(candidate), "tier": tier.value,
             "profile_below_ms": profile_below_ms,
             "short": self.short_final and tier is Tier.FINAL,
-        }
+        }  # fmt: skip
         verdict = from_json(Verdict, self._ask("verify", params, VERIFY_S))
         if tier is Tier.FAST and verdict.performance is not None:
             best_ms = self._incumbent_ms or verdict.performance.latency_ms
@@ -221,11 +221,10 @@ class LocalVerifier:
         self._judge = self._spawn()
         if self._is_aborted:  # meanwhile, by another thread that saw no judge to end
             self._judge.kill()
-        params = {
-            "device": self.device,
-            "tier": self._tier,
-            "call_timeout_s": self._call_timeout_s,
-        }
+        params: dict[str, Any] = {
+            "device": self.device, "tier": self._tier,
+            "call_timeout_s": self._call_timeout_s, "turns": self.turns,
+        }  # fmt: skip
         try:
             self._greeted(self._ask("hello", params, HELLO_S))
         except HotloopError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+from dataclasses import replace
 from typing import Protocol
 
 from hotloop.core.gpu_reading import GpuReading
@@ -18,6 +19,7 @@ from hotloop.core.units import GIB
 from hotloop.core.verdict import Verdict
 from hotloop.errors import DeviceLost, InfraError
 from hotloop.sandbox.nvml import NoReading
+from hotloop.sandbox.processes import descendants
 from hotloop.worker.forking import Exit
 from hotloop.worker.gpu_health import GpuHealth, GpuState, Step, Suspicion
 from hotloop.worker.gpu_probes import Probes
@@ -56,8 +58,12 @@ class GpuWatch:
         """Memory in use beside this process while no child lives; None: it is not watched. NVML
         counts for this process whatever it allocates, so that none of it looks like a leak."""
 
-    def begin(self) -> str | None:
+    def begin(self, *, neighbours: bool = False) -> str | None:
         """Test the GPU and see who else is on it; return that in words, None when nobody is.
+
+        Args:
+            neighbours: whether judges of the same coordinator share it: they are nobody else, and
+                memory is not watched.
 
         Raises:
             DeviceLost: the GPU does not work.
@@ -72,6 +78,9 @@ class GpuWatch:
             if isinstance(reading, NoReading):
                 _log(f"memory on the GPU is not watched: {reading.reason}")
                 return None
+            if neighbours:
+                shared = _strangers(reading)
+                break
             shared = describe_sharing(
                 reading,
                 own_pid=None if before is None else os.getpid(),
@@ -151,6 +160,16 @@ class GpuWatch:
         if health.state is GpuState.QUARANTINED:
             _log(health.message())
             raise DeviceLost(health.message())
+
+
+def _strangers(reading: GpuReading) -> str | None:
+    """Return who is on the GPU that the coordinator has not started; None where nobody can tell."""
+    own = os.getpid()
+    if own not in reading.pids:
+        return None  # the driver numbers processes otherwise, and all the memory may be ours
+    family = {process.pid for process in descendants(os.getppid())}
+    others = tuple(p for p in reading.processes if p.pid == own or p.pid not in family)
+    return describe_sharing(replace(reading, processes=others), own_pid=own)
 
 
 def _runs(pid: int) -> bool:

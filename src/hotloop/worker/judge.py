@@ -1,46 +1,49 @@
 """The judge: one trusted process a GPU that loads problems and decides about candidates.
 
-It speaks frames on stdin and stdout (see `core/wire.py`), so it works behind a pipe or behind ssh.
-`build` requests run on a few threads, everything that touches the GPU on the main thread, one at a
-time; a `ping` is answered beside them. It never imports candidate code and never sees an API key.
+It speaks frames on stdin and stdout (see `core/wire.py`), so it works behind a pipe or behind ssh:
+`judge_server.py`. It never imports candidate code and never sees an API key.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import sys
 import threading
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import IO, Any
+from pathlib import Path
+from typing import Any
 
-from hotloop import errors, sandbox
+import torch
+
+from hotloop import sandbox
 from hotloop.core.audit import Audit
 from hotloop.core.candidate import Candidate
 from hotloop.core.problem import Problem
 from hotloop.core.record import from_json, to_json
 from hotloop.core.verdict import Tier
-from hotloop.core.wire import PROTOCOL_VERSION, Request, Response, read_frame, write_frame
-from hotloop.errors import ConfigError, HotloopError, InfraError, SandboxUnavailable
+from hotloop.core.wire import PROTOCOL_VERSION
+from hotloop.errors import ConfigError, SandboxUnavailable
 from hotloop.worker.audit_alone import audit_problem
 from hotloop.worker.builds import Builds, signature_of
 from hotloop.worker.device import check_device, environment, gpu_address
 from hotloop.worker.gpu_probes import probes_of
 from hotloop.worker.gpu_watch import GpuWatch
+from hotloop.worker.judge_server import Server
+from hotloop.worker.known_case import size_bytes
 from hotloop.worker.memory import release_memory
 from hotloop.worker.other_shapes import Reporter
 from hotloop.worker.profile import Profiler
 from hotloop.worker.reference import Draw, Reference
 from hotloop.worker.session import Session, Shortcuts
+from hotloop.worker.timing_turns import NoTurns, TimingTurns
 from hotloop.worker.verification import CALL_TIMEOUT_S, Verification
 from hotloop.worker.workroom import Workroom
 
-END_S = 3.0
-"""How long a judge may go on with its work after its connection has ended. A coordinator that waits
-for it kills it later than that: `verify/transport.py`."""
+LARGE_BYTES = 1 << 30
+"""A problem with more inputs and parameters, or inputs and outputs, has a shared GPU to itself: the
+final tier needs up to 16 times as much (`Session.fresh_books`)."""
 
 
 class Judge:
@@ -54,11 +57,15 @@ class Judge:
         self._builds: Builds | None = None
         self._profiler: Profiler | None = None
         self._call_timeout_s = 0.0
+        self._turns = NoTurns()
         self._ready = threading.Event()
         """Set once shapes are known: builds that arrive earlier wait for it."""
 
     def hello(self, params: dict[str, Any]) -> Any:
         """Start the workroom on the device asked for, in no weaker cage than was asked for.
+
+        `turns`: the folder by which judges that share the GPU take turns at timing; None where
+        there is one. May be left out.
 
         Raises:
             SandboxUnavailable: this machine cannot give the tier. Its coordinator may be on another
@@ -77,8 +84,11 @@ class Judge:
         self._call_timeout_s = params["call_timeout_s"] or CALL_TIMEOUT_S[device]
         found = environment(device, params["tier"])
         if gpu is not None:
+            if params.get("turns"):
+                self._turns = TimingTurns(Path(params["turns"]), gpu.uuid, settle=_settle)
             self._room.watch = GpuWatch(gpu.uuid, probes_of(gpu.uuid))
-            found["gpu_shared"] = self._room.watch.begin()
+            with self._turns.beside():
+                found["gpu_shared"] = self._room.watch.begin(neighbours=self._turns.shares)
         uuid = None if gpu is None else gpu.uuid
         return {"protocol": PROTOCOL_VERSION, "environment": found, "gpu": uuid}
 
@@ -95,6 +105,7 @@ class Judge:
         if self._session is not None:
             self._session.close()
             self._session = None
+            self._turns.release()
         known = from_json(Audit, params["audit"]) if params.get("audit") else None
         ahead = [from_json(Candidate, c) for c in params.get("ahead") or ()]
         running: list[Future[Any]] = []
@@ -104,6 +115,8 @@ class Judge:
             builds = Builds(room, signature_of(init_args, draw.inputs, draw.state))
             self._builds = builds
             self._ready.set()
+            if size_bytes((*draw.inputs, *draw.state.values())) > LARGE_BYTES:
+                self._turns.stay_alone()
             # What fails there is kept for `verify`, or happens there again.
             running.extend(self._lanes.submit(builds.get, candidate) for candidate in ahead)
 
@@ -111,7 +124,16 @@ class Judge:
             known=known, on_first_case=begin_builds, await_quiet=lambda: _await_all(running)
         )
         try:
-            session = Session(problem, room.device, isolation=room.tier, shortcuts=shortcuts)
+            with self._turns.beside():
+                session = Session(
+                    problem, room.device,
+                    isolation=room.tier, shortcuts=shortcuts, turns=self._turns,
+                )  # fmt: skip
+                if session.info.io_bytes > LARGE_BYTES:
+                    self._turns.stay_alone()
+        except BaseException:
+            self._turns.release()
+            raise
         finally:
             _await_all(running)  # of a load that failed none goes on beside the next one
         self._profiler = None
@@ -123,7 +145,9 @@ class Judge:
     def audit(self, params: dict[str, Any]) -> Any:
         """Audit a problem by itself: nothing is timed, and what is loaded stays loaded."""
         room = self._workroom()
-        return to_json(audit_problem(from_json(Problem, params["problem"]), room.device))
+        with self._turns.beside():
+            found = audit_problem(from_json(Problem, params["problem"]), room.device)
+        return to_json(found)
 
     def build(self, params: dict[str, Any]) -> Any:
         """Compile a candidate ahead; its failure is kept for `verify`."""
@@ -155,21 +179,23 @@ class Judge:
             short=short,
         )
         verdict = verification.run(tier)
-        if tier is Tier.FINAL and verdict.passed and not short:
-            build = self._builds.get(candidate)
-            verdict = Reporter(self._session, self._workroom(), candidate, build).report(verdict)
-        watch = self._workroom().watch
-        if watch is not None:
-            watch.settle(verdict)
+        with self._turns.beside():
+            if tier is Tier.FINAL and verdict.passed and not short:
+                room, build = self._workroom(), self._builds.get(candidate)
+                verdict = Reporter(self._session, room, candidate, build).report(verdict)
+            watch = self._workroom().watch
+            if watch is not None:
+                watch.settle(verdict)
+            release_memory()
         if not (tier is Tier.FAST and verdict.passed):  # a passed one may come back for its final
             self._builds.discard(candidate.id)
-        release_memory()
         return to_json(verdict)
 
     def close(self) -> None:
         """End everything below."""
         if self._room is not None:
             self._room.close()
+        self._turns.close()
 
     def _workroom(self) -> Workroom:
         if self._room is None:
@@ -177,91 +203,17 @@ class Judge:
         return self._room
 
 
+def _settle() -> None:
+    """Wait for this process's work on the GPU; one whose context is lost has none."""
+    with contextlib.suppress(RuntimeError):
+        torch.cuda.synchronize()
+
+
 def _await_all(builds: Sequence[Future[Any]]) -> None:
     """Drop what has not begun, and wait for the rest."""
     for build in builds:
         build.cancel()
     wait(builds)
-
-
-class Server:
-    """Reads requests, runs them where they belong, writes answers."""
-
-    def __init__(
-        self, judge: Judge, source: IO[bytes], sink: IO[bytes], lanes: ThreadPoolExecutor
-    ) -> None:
-        self._judge = judge
-        self._source = source
-        self._sink = sink
-        self._write_lock = threading.Lock()
-        self._main: queue.Queue[Request | None] = queue.Queue()
-        self._lanes = lanes
-        self._ended = threading.Event()
-        """Set once no request is worked at any more."""
-
-    def run(self) -> None:
-        """Serve until the coordinator closes the pipe."""
-        threading.Thread(target=self._read, daemon=True).start()
-        handlers: dict[str, Callable[[dict[str, Any]], Any]] = {
-            "hello": self._judge.hello,
-            "load": self._judge.load,
-            "audit": self._judge.audit,
-            "verify": self._judge.verify,
-        }
-        try:
-            while (request := self._main.get()) is not None:
-                self._answer(request, handlers.get(request.method, _unknown))
-        finally:
-            self._ended.set()
-            self._judge.close()
-            self._lanes.shutdown(wait=False, cancel_futures=True)
-
-    def _read(self) -> None:
-        try:
-            while (frame := read_frame(self._source)) is not None:
-                request = from_json(Request, frame)
-                if request.method == "shutdown":
-                    break
-                if request.method == "ping":
-                    self._answer(request, lambda params: None)
-                elif request.method == "build":
-                    self._lanes.submit(self._answer, request, self._judge.build)
-                else:
-                    self._main.put(request)
-        finally:
-            self._main.put(None)
-            self._end_soon()
-
-    def _end_soon(self) -> None:
-        # Nobody reads an answer any more: the connection is gone. The GPU is not held for minutes
-        # by a verification, or a load, whose result is lost.
-        if not self._ended.wait(END_S):
-            try:
-                self._judge.close()
-            finally:
-                os._exit(1)
-
-    def _answer(self, request: Request, handler: Callable[[dict[str, Any]], Any]) -> None:
-        try:
-            response = Response(id=request.id, result=handler(dict(request.params)))
-        except HotloopError as exc:
-            response = Response(id=request.id, error=_public_name(exc), message=str(exc))
-        except Exception as exc:  # noqa: BLE001  anything else here is this machine's fault
-            traceback.print_exc()
-            text = f"the judge failed: {type(exc).__name__}: {str(exc)[:500]}"
-            response = Response(id=request.id, error=InfraError.__name__, message=text)
-        with self._write_lock, contextlib.suppress(BrokenPipeError):  # `_read` sees the end too
-            write_frame(self._sink, to_json(response))
-
-
-def _public_name(exc: HotloopError) -> str:
-    """Return the name of an error's nearest class that the coordinator knows too."""
-    names = (kind.__name__ for kind in type(exc).__mro__)
-    return next(name for name in names if hasattr(errors, name))
-
-
-def _unknown(_: dict[str, Any]) -> Any:
-    raise ConfigError(f"expected a request of protocol {PROTOCOL_VERSION}; run one version of both")
 
 
 def main() -> None:

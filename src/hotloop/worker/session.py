@@ -10,6 +10,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from hotloop.core.audit import Audit
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind, Role
 from hotloop.errors import HotloopError, ProblemError
 from hotloop.worker.audit import audit, audit_key, cases_of
+from hotloop.worker.autotuning import before_benchmarks
 from hotloop.worker.baselines import ATTENTION_BASELINES
 from hotloop.worker.cases import CaseBook
 from hotloop.worker.device import environment, peaks
@@ -27,6 +29,7 @@ from hotloop.worker.memory import release_memory
 from hotloop.worker.other_views import OtherViews
 from hotloop.worker.reference import Draw, Reference
 from hotloop.worker.timed import TimedInputs, make_clock_once, rest_clock, secret_seed
+from hotloop.worker.timing_turns import NoTurns
 from hotloop.worker.trace import trace_attention, trace_model
 from hotloop.worker.view import FirstCase, Shape, WorkloadView, log_step
 
@@ -61,18 +64,21 @@ class Session:
         isolation: str,
         tracing: bool = True,
         shortcuts: Shortcuts = Shortcuts(),  # noqa: B008  frozen
+        turns: NoTurns = NoTurns(),  # noqa: B008  it has no state
     ) -> None:
         start = time.monotonic()
         rest_clock()
         self.problem = problem
         self.device = device
         self.isolation = isolation
+        self.turns = turns
         nominal = next(w for w in problem.workloads if w.role is Role.NOMINAL)
         self.nominal = WorkloadView.build(
             problem, Shape(workload=nominal), device, on_first_case=shortcuts.on_first_case
         )
         log_step("reference, goldens and envelope", start)
-        shortcuts.await_quiet()
+        with turns.away():
+            shortcuts.await_quiet()
         self._others = OtherViews(problem, self.nominal, device, self.forget_cases)
         self._others.deciding(held_out=False)
         self.timed: TimedInputs | None = None
@@ -164,7 +170,8 @@ class Session:
         """Return the ceilings that hold for what eager does; empty without a GPU."""
         if self.device != "cuda":
             return {}
-        return peaks(dtype, tf32=bool(rounds) or self.reference.precision.matmul_tf32)
+        with self.turns.alone():
+            return peaks(dtype, tf32=bool(rounds) or self.reference.precision.matmul_tf32)
 
     def _prepare_timing(self) -> None:
         reference = self.reference
@@ -182,21 +189,27 @@ class Session:
                 "expected `flex` or `eager` to run, so that timed outputs can be checked, got: "
                 f"{self.missing_baselines}"
             )
-        self.timed = TimedInputs.build(reference, draw, book.cases[0], oracle, self.audit)
+        with self.turns.alone():  # copies are timed
+            self.timed = TimedInputs.build(reference, draw, book.cases[0], oracle, self.audit)
         rest_clock()
 
     def _add_baseline(self, name: str, draw: Draw) -> None:
         if name not in SEARCH_BASELINES:
             return
-        try:
-            call = self.reference.baseline(name, draw)
-            call()
-            torch.cuda.synchronize()
-        except (HotloopError, RuntimeError) as exc:
-            self.missing_baselines[name] = str(exc).split("\n")[0][:200]
-            return
-        self.baselines[name] = call
-        self.baselines_ms[name] = baseline_ms(call)
+        with self.turns.alone_later() as be_alone:
+            if name in ATTENTION_BASELINES:  # making their block masks is timed
+                be_alone()
+            try:
+                with before_benchmarks(be_alone) if self.turns.shares else nullcontext():
+                    call = self.reference.baseline(name, draw)
+                    call()
+                    torch.cuda.synchronize()
+            except (HotloopError, RuntimeError) as exc:
+                self.missing_baselines[name] = str(exc).split("\n")[0][:200]
+                return
+            self.baselines[name] = call
+            be_alone()
+            self.baselines_ms[name] = baseline_ms(call)
 
     def _describe(self, setup_s: float, *, tracing: bool) -> ProblemInfo:
         inputs, outputs, parameters = self.reference.specs()
