@@ -1,0 +1,83 @@
+"""Where a judge that shares its device is, between requests and in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from affine import KERNEL, SOURCE
+from scaled_rows import candidate
+
+from hotloop.core.problem import Problem, ProblemKind
+from hotloop.core.record import from_json, to_json
+from hotloop.core.verdict import Status, Tier, Verdict
+from hotloop.errors import ProblemError
+from hotloop.sandbox import Tier as Isolation
+from hotloop.worker import judge as judging
+from hotloop.worker.judge import Judge
+from hotloop.worker.timing_turns import TimingTurns, Where
+from hotloop.worker.verification import Verification
+
+pytestmark = pytest.mark.timeout(120)
+
+PROBLEM = Problem(name="m", kind=ProblemKind.KERNELBENCH, source=SOURCE)
+BROKEN = Problem(name="b", kind=ProblemKind.KERNELBENCH, source=SOURCE.replace("x * 2", "nothing"))
+
+
+@pytest.fixture
+def sharing(tmp_path: Path) -> Iterator[tuple[Judge, TimingTurns]]:
+    """A judge on a CPU that takes turns as on a GPU."""
+    judge = Judge(Isolation.NONE, ThreadPoolExecutor(1))
+    turns = TimingTurns(tmp_path, "cpu", settle=lambda: None)
+    judge.hello({"device": "cpu", "tier": "T0", "call_timeout_s": 30.0})
+    judge._turns = turns
+    yield judge, turns
+    judge.close()
+
+
+def load(judge: Judge, problem: Problem) -> None:
+    judge.load({"problem": to_json(problem), "ahead": [to_json(candidate(KERNEL, "kernel.py"))]})
+
+
+def test_it_is_away_between_requests(
+    sharing: tuple[Judge, TimingTurns], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, turns = sharing
+    load(judge, PROBLEM)
+    assert turns.where is Where.AWAY
+    seen: list[Where] = []
+    shown = Verification._judge
+
+    def look(self: Verification, tier: Tier) -> Verdict:
+        seen.append(turns.where)
+        return shown(self, tier)
+
+    monkeypatch.setattr(Verification, "_judge", look)
+    kernel = candidate(KERNEL, "kernel.py")
+    verdict = judge.verify({"candidate": to_json(kernel), "tier": Tier.FAST.value})
+    assert from_json(Verdict, verdict).status is Status.PASSED
+    assert seen == [Where.BESIDE]
+    assert str(turns.where) == str(Where.AWAY)
+
+
+def test_a_large_problem_has_it_until_the_next_is_loaded(
+    sharing: tuple[Judge, TimingTurns], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, turns = sharing
+    with monkeypatch.context() as small:
+        small.setattr(judging, "LARGE_BYTES", 1 << 10)
+        load(judge, PROBLEM)
+    assert turns.where is Where.ALONE
+    load(judge, PROBLEM)
+    assert str(turns.where) == str(Where.AWAY)
+
+
+def test_a_problem_that_cannot_be_loaded_holds_nothing(
+    sharing: tuple[Judge, TimingTurns],
+) -> None:
+    judge, turns = sharing
+    with pytest.raises(ProblemError):
+        load(judge, BROKEN)
+    assert turns.where is Where.AWAY
