@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 
-from hotloop.verify.crowd import Crowd
+import pytest
+
+from hotloop.core.verdict import Evidence, Status, Verdict
+from hotloop.testing.fakes import fake_verdict
+from hotloop.verify.crowd import NO_ROOM, Crowd, was_crowded
 
 SHORT_S = 0.2
 
@@ -68,3 +73,52 @@ def test_two_that_want_it_get_it_one_after_the_other() -> None:
         thread.join(10.0)
         assert not thread.is_alive()
     assert most == [1, 1]
+
+
+def test_an_error_in_it_locks_nobody_out() -> None:
+    crowd = Crowd()
+
+    def fail() -> None:
+        raise ValueError("lost")
+
+    def wants() -> None:
+        with crowd.work(), crowd.whole(fail):
+            pass
+
+    with pytest.raises(ValueError, match="lost"):
+        wants()
+    with crowd.work(), crowd.whole(lambda: None):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "is_it"),
+    [("CUDA out of memory", True), ("the inputs do not fit", True),
+     ("CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate", True),
+     ("an illegal memory access was encountered", False),
+     ("out of resource: shared memory, Required: 300000", False)],
+)  # fmt: skip
+def test_what_says_that_memory_ran_out(text: str, is_it: bool) -> None:
+    assert (NO_ROOM.search(text) is not None) == is_it
+
+
+def of(status: Status | float, **fields: object) -> Verdict:
+    return dataclasses.replace(fake_verdict(status, "c"), **fields)  # type: ignore[arg-type]
+
+
+CROWDED = (
+    of(Status.TIMEOUT),
+    of(Status.RUNTIME_ERROR, evidence=Evidence(kind="oom_gpu", message="it ran out")),
+    of(Status.RUNTIME_ERROR, message="CUDA error: out of memory"),
+    of(1.0, checks_skipped={"correctness:far": "no time was left for it after 20 s"}),
+)
+NOT_CROWDED = (
+    of(1.0, checks_skipped={"sanitizer:racecheck": "the short final tier"}),
+    of(Status.INCORRECT_NUMERICAL, message="out of memory of it"),
+    of(Status.RUNTIME_ERROR, message="an illegal memory access was encountered"),
+)
+
+
+def test_what_neighbours_may_have_caused_is_judged_again() -> None:
+    assert all(map(was_crowded, CROWDED))
+    assert not any(map(was_crowded, NOT_CROWDED))

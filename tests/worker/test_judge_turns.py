@@ -13,7 +13,7 @@ from scaled_rows import candidate
 from hotloop.core.problem import Problem, ProblemKind
 from hotloop.core.record import from_json, to_json
 from hotloop.core.verdict import Status, Tier, Verdict
-from hotloop.errors import ProblemError
+from hotloop.errors import ConfigError, ProblemError
 from hotloop.sandbox import Tier as Isolation
 from hotloop.worker import judge as judging
 from hotloop.worker.judge import Judge
@@ -35,6 +35,7 @@ def sharing(tmp_path: Path) -> Iterator[tuple[Judge, TimingTurns]]:
     judge._turns = turns
     yield judge, turns
     judge.close()
+    turns.close()
 
 
 def load(judge: Judge, problem: Problem) -> None:
@@ -67,11 +68,25 @@ def test_a_large_problem_has_it_until_the_next_is_loaded(
 ) -> None:
     judge, turns = sharing
     with monkeypatch.context() as small:
-        small.setattr(judging, "LARGE_BYTES", 1 << 10)
+        small.setattr(judging, "large_bytes", lambda device: 1 << 10)
         load(judge, PROBLEM)
     assert turns.where is Where.ALONE
     load(judge, PROBLEM)
     assert str(turns.where) == str(Where.AWAY)
+
+
+def test_at_rest_it_keeps_no_problem_and_no_gpu(
+    sharing: tuple[Judge, TimingTurns], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, turns = sharing
+    monkeypatch.setattr(judging, "large_bytes", lambda device: 1 << 10)
+    load(judge, PROBLEM)
+    judge.rest({})
+    assert turns.where is Where.AWAY
+    kernel = to_json(candidate(KERNEL, "kernel.py"))
+    with pytest.raises(ConfigError, match="expected a loaded problem"):
+        judge.verify({"candidate": kernel, "tier": Tier.FAST.value})
+    judge.rest({})
 
 
 def test_a_problem_that_cannot_be_loaded_holds_nothing(

@@ -107,6 +107,41 @@ LAUNCH = "norm[(ids.numel(),)](x, self.norm.weight, self.norm.bias, y, x.shape[-
 SECOND_BEST = ("tl.store(oi + t * 2 + 1, i2", "tl.store(oi + t * 2 + 1, i1")
 
 
+VALUES = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.topk(x, 2, -1)[0]
+def get_inputs():
+    return [torch.randn(96, 24).half()]
+"""
+TOP = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def top(x_ptr, o_ptr, n, W, E: tl.constexpr, B: tl.constexpr):
+    t = tl.program_id(0) * B + tl.arange(0, B)
+    e = tl.arange(0, E)
+    inside = (t < n)[:, None] & (e < W)[None, :]
+    at = x_ptr + t[:, None] * W + e[None, :]
+    x = tl.load(at, mask=inside, other=-float("inf")).to(tl.float32)
+    first, i = tl.max(x, 1, return_indices=True)
+    rest = tl.where(e[None, :] == i[:, None], -float("inf"), x)
+    tl.store(o_ptr + t * 2, first, mask=t < n)
+    tl.store(o_ptr + t * 2 + 1, tl.max(rest, 1), mask=t < n)
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        n, w = x.shape
+        o = torch.empty(n, 2, device=x.device, dtype=x.dtype)
+        top[(triton.cdiv(n, 32),)](x, o, n, w, 32, 32)
+        return o
+"""
+PADS_WITH_0 = ('other=-float("inf")', "other=0.0")
+
+
 def judged(source: str, kernel: str) -> Verdict:
     judge = LocalVerifier("cpu", call_timeout_s=30.0)
     try:
@@ -123,6 +158,11 @@ def test_ranks_of_computed_scores_pass() -> None:
 
 def test_a_wrong_rank_does_not() -> None:
     assert judged(ROUTER, spoilt(ROUTES, SECOND_BEST)).status is Status.INCORRECT_NUMERICAL
+
+
+def test_the_largest_values_are_judged_where_some_are_equal() -> None:
+    assert judged(VALUES, TOP).status is Status.PASSED
+    assert judged(VALUES, spoilt(TOP, PADS_WITH_0)).status is Status.INCORRECT_NUMERICAL
 
 
 def test_torch_may_look_up_what_a_kernel_normalises() -> None:

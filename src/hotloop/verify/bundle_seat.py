@@ -22,7 +22,7 @@ from hotloop.verify.bundle import Item
 from hotloop.verify.bundle_board import Board
 from hotloop.verify.bundle_diary import Diary
 from hotloop.verify.bundle_plan import Group, Plan
-from hotloop.verify.crowd import NO_ROOM, Crowd, lacked_room, ran_out
+from hotloop.verify.crowd import NO_ROOM, Crowd, lacked_room, was_crowded
 from hotloop.verify.local import LocalVerifier
 
 MAX_FAILED_GROUPS = 2
@@ -119,6 +119,8 @@ class Seat:
                 with self.diary.service():
                     self._serve(group)
         finally:
+            if self._place.crowd.is_shared:
+                self._rest()
             self._plan.leave(group, is_loaded=is_loaded)
 
     def stop(self) -> None:
@@ -189,7 +191,7 @@ class Seat:
         try:
             with self.diary.work():
                 verdict = self._roomy(
-                    lambda: self._twice(lambda: self._verify(group, candidate, item)), ran_out
+                    lambda: self._twice(lambda: self._verify(group, candidate, item)), was_crowded
                 )
         except HotloopError as exc:
             if not self._is_stopped:
@@ -239,9 +241,17 @@ class Seat:
         else:
             if not crowd.is_shared or not lacked(found):
                 return found
-        self._tell(f"{self._name}: memory ran out; once more without the other judges")
+        self._tell(f"{self._name}: memory or time ran out; once more without the other judges")
         with crowd.whole(self._drop):
             return work()
+
+    def _rest(self) -> None:
+        """Keep neither memory nor the GPU from the others while this judge has no group."""
+        self._has_problem = False
+        try:
+            self._verifier.rest()
+        except HotloopError:
+            self._verifier.abandon()
 
     def _drop(self) -> None:
         """End the judge, and its memory with it; the next use starts another."""

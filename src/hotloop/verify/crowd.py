@@ -13,11 +13,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from hotloop.core.problem import ProblemInfo
-from hotloop.core.verdict import Verdict
+from hotloop.core.verdict import Status, Verdict
 
-NO_ROOM = re.compile(r"memory|\b(does|do) not fit\b", re.IGNORECASE)
+NO_ROOM = re.compile(
+    r"(?<!illegal )(?<!shared )memory|\b(does|do) not fit\b|CUBLAS_STATUS_(ALLOC|NOT_INIT)",
+    re.IGNORECASE,
+)
 """How a judge says that memory ran out. Where it means another thing, a load is lost."""
 OOM = "oom_gpu"
+NO_TIME = "no time was left"
+"""Begins why a check was left out that others may have kept from its turn."""
 
 
 class Crowd:
@@ -64,17 +69,18 @@ class Crowd:
             self._asking += 1
             self._working -= 1
             self._changed.notify_all()
-        own()
-        with self._changed:
-            self._changed.wait_for(lambda: self._working == 0 and not self._is_taken)
-            self._is_taken = True
+        has_it = False
         try:
+            own()
+            with self._changed:
+                self._changed.wait_for(lambda: self._working == 0 and not self._is_taken)
+                has_it = self._is_taken = True
             for drop in self._drops:
                 drop()
             yield
         finally:
             with self._changed:
-                self._is_taken = False
+                self._is_taken = self._is_taken and not has_it
                 self._asking -= 1
                 self._working += 1
                 self._changed.notify_all()
@@ -88,3 +94,14 @@ def lacked_room(info: ProblemInfo) -> bool:
 def ran_out(verdict: Verdict) -> bool:
     """Whether a candidate ran out of the GPU's memory."""
     return verdict.evidence is not None and verdict.evidence.kind == OOM
+
+
+def was_crowded(verdict: Verdict) -> bool:
+    """Whether neighbours may be why a candidate ran out of memory or time, or was checked less."""
+    left_out = verdict.checks_skipped.values()
+    return (
+        ran_out(verdict)
+        or verdict.status is Status.TIMEOUT
+        or any(why.startswith(NO_TIME) for why in left_out)
+        or (verdict.status is Status.RUNTIME_ERROR and NO_ROOM.search(verdict.message) is not None)
+    )

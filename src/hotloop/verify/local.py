@@ -25,7 +25,7 @@ from hotloop.errors import (
     ToolMissing,
     WorkerDied,
     WorkerTimeout,
-)
+)  # fmt: skip
 from hotloop.verify.gpu_choice import GpuChoice
 from hotloop.verify.isolation_choice import choose_tier
 from hotloop.verify.static_stage import static_verdict
@@ -35,8 +35,7 @@ HELLO_S = 180.0
 LOAD_S = 1200.0
 """Compiling and autotuning the baselines takes minutes for some problems."""
 SILENCE_S = 60.0
-"""A judge that is silent for so long is stopped, or its machine hangs. While it verifies,
-`engine/evaluation.py` asks it more often."""
+"""A judge that is silent for so long is stopped. At `verify` `engine/evaluation.py` asks it."""
 BUILD_S = 150.0
 VERIFY_S = 1200.0
 """Over what a judge waits for a candidate in all, `worker/patience.py`: a slow one is a verdict."""
@@ -127,10 +126,8 @@ class LocalVerifier:
             "audit": to_json(self.known_audit),
             "ahead": [to_json(c) for c in ahead if self._static(c, Tier.FAST, problem) is None],
         }
-        result = self._ask_long("load", params)
-        self._problem = problem
-        self._is_loaded = True
-        info = from_json(ProblemInfo, result)
+        info = from_json(ProblemInfo, self._ask_long("load", params))
+        self._problem, self._is_loaded = problem, True
         self.known_audit = info.audit
         if shared := self.environment.get("gpu_shared"):
             info = replace(info, environment={**info.environment, "gpu_shared": shared})
@@ -169,14 +166,19 @@ class LocalVerifier:
             self.load(self._problem)  # the last one was dropped
         params = {
             "candidate": to_json(candidate), "tier": tier.value,
-            "profile_below_ms": profile_below_ms,
-            "short": self.short_final and tier is Tier.FINAL,
+            "profile_below_ms": profile_below_ms, "short": self.short_final and tier is Tier.FINAL,
         }  # fmt: skip
         verdict = from_json(Verdict, self._ask("verify", params, VERIFY_S))
         if tier is Tier.FAST and verdict.performance is not None:
             best_ms = self._incumbent_ms or verdict.performance.latency_ms
             self._incumbent_ms = min(best_ms, verdict.performance.latency_ms)
         return verdict
+
+    def rest(self) -> None:
+        """Have the judge forget its problem, so that others get its memory and the GPU."""
+        if self._judge is not None and self._is_loaded:
+            self._is_loaded, self._problem = False, None
+            self._ask("rest", {}, BUILD_S)
 
     def is_alive(self, within_s: float) -> bool:
         """Whether the judge answers beside its work; one that starts or loads is left in peace."""

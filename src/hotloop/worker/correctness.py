@@ -40,7 +40,14 @@ from hotloop.worker.memory import leave_room
 from hotloop.worker.mismatch import describe_mismatch
 from hotloop.worker.other_values import other_values, with_goldens
 from hotloop.worker.repeats import Repeats
-from hotloop.worker.untimed import Untimed, WatchedCall, draw_bare, draw_fresh, draw_set
+from hotloop.worker.untimed import (
+    MAX_DRAWN,
+    Untimed,
+    WatchedCall,
+    draw_bare,
+    draw_fresh,
+    draw_set,
+)
 
 REPEATS = 2
 """Further calls on the first case's inputs, to see whether results repeat."""
@@ -166,12 +173,11 @@ class CorrectnessStage:
         self.deterministic = True
         calls = Repeats(checked)
         for bare in draw_bare(repeats) + [False, True]:
-            # An address may be new and want a buffer of its own: what differs must differ at one.
-            again = len(calls) >= repeats
-            if again and calls.difference is None:
+            if len(calls) == repeats and calls.difference is not None:
+                self._visit_all(checked, timeout_s)
+            if len(calls) >= repeats and calls.difference is None:
                 break
-            how = Untimed(fresh=draw_fresh(), bare=bare)
-            call = self._repeat(checked, how, timeout_s, moves=not again)
+            call = self._repeat(checked, Untimed(fresh=draw_fresh(), bare=bare), timeout_s)
             calls.add(call, bare=bare)
             pairs = zip(before, board.outputs(self._set), strict=True)
             if not all(torch.equal(_bits(a), _bits(b)) for a, b in pairs):
@@ -181,6 +187,12 @@ class CorrectnessStage:
         if self._rules[checked.case.workload].looks(checked):
             how = Untimed(fresh=draw_fresh())
             calls.check_kept(first, lambda known: self._repeat(known, how, timeout_s, moves=False))
+
+    def _visit_all(self, checked: Known, timeout_s: float) -> None:
+        """Make a call at each address that may be drawn: a new one may want a buffer of its own."""
+        for index in range(min(MAX_DRAWN, len(self._evaluation.board.sets))):
+            self._set = index
+            self._repeat(checked, Untimed(fresh=draw_fresh()), timeout_s, moves=False)
 
     def _repeat(
         self, checked: Known, how: Untimed, timeout_s: float, *, moves: bool = True

@@ -78,16 +78,13 @@ class GpuWatch:
             if isinstance(reading, NoReading):
                 _log(f"memory on the GPU is not watched: {reading.reason}")
                 return None
+            own_pid, own_bytes = None if before is None else os.getpid(), self._probes.own_bytes()
             if neighbours:
                 shared = _strangers(reading)
-                break
-            shared = describe_sharing(
-                reading,
-                own_pid=None if before is None else os.getpid(),
-                own_bytes=self._probes.own_bytes(),
-            )
+            else:
+                shared = describe_sharing(reading, own_pid=own_pid, own_bytes=own_bytes)
             if before is not None and shared is None:
-                self._limit_bytes = reading.used_beside(os.getpid())
+                self._limit_bytes = None if neighbours else reading.used_beside(os.getpid())
                 break
             self._probes.sleep(LINGER_S)
         assert not isinstance(reading, NoReading), "that ended it above"

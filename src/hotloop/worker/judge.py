@@ -41,9 +41,10 @@ from hotloop.worker.timing_turns import NoTurns, TimingTurns
 from hotloop.worker.verification import CALL_TIMEOUT_S, Verification
 from hotloop.worker.workroom import Workroom
 
-LARGE_BYTES = 1 << 30
-"""A problem with more inputs and parameters, or inputs and outputs, has a shared GPU to itself: the
-final tier needs up to 16 times as much (`Session.fresh_books`)."""
+LARGE_FRAC = 1 / 128
+"""Of the GPU's memory: a problem with more inputs and parameters, or inputs and outputs, has a
+shared GPU to itself. A final tier may need 16 times as much (`Session.fresh_books`), and eight
+judges fit."""
 
 
 class Judge:
@@ -87,8 +88,8 @@ class Judge:
             if params.get("turns"):
                 self._turns = TimingTurns(Path(params["turns"]), gpu.uuid, settle=_settle)
             self._room.watch = GpuWatch(gpu.uuid, probes_of(gpu.uuid))
-            with self._turns.beside():
-                found["gpu_shared"] = self._room.watch.begin(neighbours=self._turns.shares)
+            # Without a turn: who has one may keep it for minutes, and this is a test of 10 ms.
+            found["gpu_shared"] = self._room.watch.begin(neighbours=self._turns.shares)
         uuid = None if gpu is None else gpu.uuid
         return {"protocol": PROTOCOL_VERSION, "environment": found, "gpu": uuid}
 
@@ -102,10 +103,7 @@ class Judge:
         """
         room = self._workroom()
         problem = from_json(Problem, params["problem"])
-        if self._session is not None:
-            self._session.close()
-            self._session = None
-            self._turns.release()
+        self.rest({})
         known = from_json(Audit, params["audit"]) if params.get("audit") else None
         ahead = [from_json(Candidate, c) for c in params.get("ahead") or ()]
         running: list[Future[Any]] = []
@@ -115,7 +113,7 @@ class Judge:
             builds = Builds(room, signature_of(init_args, draw.inputs, draw.state))
             self._builds = builds
             self._ready.set()
-            if size_bytes((*draw.inputs, *draw.state.values())) > LARGE_BYTES:
+            if size_bytes((*draw.inputs, *draw.state.values())) > large_bytes(room.device):
                 self._turns.stay_alone()
             # What fails there is kept for `verify`, or happens there again.
             running.extend(self._lanes.submit(builds.get, candidate) for candidate in ahead)
@@ -129,7 +127,7 @@ class Judge:
                     problem, room.device,
                     isolation=room.tier, shortcuts=shortcuts, turns=self._turns,
                 )  # fmt: skip
-                if session.info.io_bytes > LARGE_BYTES:
+                if session.info.io_bytes > large_bytes(room.device):
                     self._turns.stay_alone()
         except BaseException:
             self._turns.release()
@@ -141,6 +139,14 @@ class Judge:
             self._profiler = Profiler(room, incumbent_ms=params.get("incumbent_ms"))
         self._session = session
         return to_json(session.info)
+
+    def rest(self, params: dict[str, Any]) -> None:
+        """Forget the problem: its memory, and the GPU that it may have had to itself."""
+        if self._session is not None:
+            with self._turns.beside():
+                self._session.close()
+                self._session = None
+        self._turns.release()
 
     def audit(self, params: dict[str, Any]) -> Any:
         """Audit a problem by itself: nothing is timed, and what is loaded stays loaded."""
@@ -178,8 +184,8 @@ class Judge:
             profiler=self._profiler,
             short=short,
         )
-        verdict = verification.run(tier)
         with self._turns.beside():
+            verdict = verification.run(tier)
             if tier is Tier.FINAL and verdict.passed and not short:
                 room, build = self._workroom(), self._builds.get(candidate)
                 verdict = Reporter(self._session, room, candidate, build).report(verdict)
@@ -195,12 +201,17 @@ class Judge:
         """End everything below."""
         if self._room is not None:
             self._room.close()
-        self._turns.close()
 
     def _workroom(self) -> Workroom:
         if self._room is None:
             raise ConfigError("expected `hello` first")
         return self._room
+
+
+def large_bytes(device: str) -> float:
+    """Return from how many bytes on a problem has a shared GPU to itself."""
+    total = torch.cuda.get_device_properties(0).total_memory if device == "cuda" else float("inf")
+    return LARGE_FRAC * total
 
 
 def _settle() -> None:

@@ -3,16 +3,20 @@
 Whether values show what an extremum begins at depends on what it is taken over: a part of the
 inputs that is all negative shows nothing where the maximum is one of everything. So it is looked at
 where the extrema are taken, below autograd. So are ranks: scores that saturate become equal, and
-which of equals comes first is nobody's error.
+which of equals comes first is nobody's error. That counts where the order is returned or used: of
+values in order equal ones may change places. Of an argument's order `ties.py` is the judge.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from hotloop.worker.apart import cut
 from hotloop.worker.census import Census
@@ -31,8 +35,11 @@ SUMS = frozenset(
 class Reductions(TorchDispatchMode):
     """Sees the reductions of one call and runs them unchanged."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Sequence[object] = ()) -> None:
+        """Look at a call on the arguments `given`."""
         super().__init__()
+        self._given = [value for value in given if isinstance(value, Tensor)]
+        self._orders: list[_Order] = []
         self.goes_below = False
         """Whether some maximum was finite and below -`LARGEST`."""
         self.goes_above = False
@@ -40,10 +47,13 @@ class Reductions(TorchDispatchMode):
         self.leaves_columns = False
         """Whether a sum or norm took in all rows that might differ, and kept columns apart."""
         self.tied = 0.0
-        """The largest share of ranked values that equal one of their row, 0..1."""
+        """The largest share of equal ones among values whose order is returned or used, 0..1."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Note what a reduction is of and run it."""
+        if self._orders:
+            used = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)]
+            self._count(order for order in self._orders if order.is_among(used))
         out = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
         is_extremum = name in MAXIMA or name in MINIMA
@@ -53,13 +63,21 @@ class Reductions(TorchDispatchMode):
                 self._note(name, given, args[0], out)
         return out
 
+    def returned(self, outputs: Sequence[Tensor]) -> None:
+        """Take in what the call returned."""
+        self._count(o for o in self._orders if not o.is_of_argument and o.is_among(outputs))
+
+    def _count(self, orders: Iterable[_Order]) -> None:
+        self.tied = max(self.tied, *(order.tied for order in orders), 0.0)
+
     def _note(self, name: str, given: dict[str, Any], of: Tensor, out: Any) -> None:
         if "pool" in name:
             top = out[0] if isinstance(out, tuple) else out
             self.goes_below |= _is_between(-top)
             return
         if name in RANKS:
-            self.tied = max(self.tied, _tied(of, given.get("dim", -1)))
+            tied = _tied(of, given.get("dim", -1))
+            self._orders.append(_Order(out[1], tied, any(_is_same(of, x) for x in self._given)))
         dims = _dimensions(given, of)
         if name in MAXIMA:
             self.goes_below |= _is_between(-of.amax(dims))
@@ -67,6 +85,21 @@ class Reductions(TorchDispatchMode):
             self.goes_above |= _is_between(of.amin(dims))
         if name in SUMS and of.dim() > 1 and of.dim() - 1 not in dims:
             self.leaves_columns |= cut(of) in (None, *dims)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What one operation ranked."""
+
+    indices: Tensor
+    tied: float
+    is_of_argument: bool
+
+    def is_among(self, tensors: Iterable[Tensor]) -> bool:
+        own = self.indices.untyped_storage().data_ptr()
+        return any(
+            t.dtype is torch.int64 and t.untyped_storage().data_ptr() == own for t in tensors
+        )
 
 
 def reductions(reference: Reference, draw: Draw) -> Reductions:
@@ -105,6 +138,10 @@ def _tied(of: Tensor, dim: int) -> float:
     if of.dim() == 0 or of.shape[dim] < 2:
         return 0.0
     return float(of.sort(dim).values.diff(dim=dim).eq(0).double().mean())
+
+
+def _is_same(a: Tensor, b: Tensor) -> bool:
+    return (a.data_ptr(), a.shape, a.stride()) == (b.data_ptr(), b.shape, b.stride())
 
 
 def _is_between(values: Tensor) -> bool:

@@ -10,7 +10,7 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,14 +73,16 @@ class Session:
         self.isolation = isolation
         self.turns = turns
         nominal = next(w for w in problem.workloads if w.role is Role.NOMINAL)
-        self.nominal = WorkloadView.build(
-            problem, Shape(workload=nominal), device, on_first_case=shortcuts.on_first_case
-        )
+        with self._tuning():
+            self.nominal = WorkloadView.build(
+                problem, Shape(workload=nominal), device, on_first_case=shortcuts.on_first_case
+            )
         log_step("reference, goldens and envelope", start)
         with turns.away():
             shortcuts.await_quiet()
         self._others = OtherViews(problem, self.nominal, device, self.forget_cases)
-        self._others.deciding(held_out=False)
+        with self._tuning():
+            self._others.deciding(held_out=False)
         self.timed: TimedInputs | None = None
         self.baselines: dict[str, Callable[[], Any]] = {}
         self.baselines_ms: dict[str, float] = {}
@@ -162,6 +164,18 @@ class Session:
         gc.collect()  # compiled baselines refer to themselves
         release_memory()
 
+    @contextmanager
+    def _tuning(self) -> Iterator[None]:
+        """Be alone from the first thing that `torch.compile` times in the block, to its end.
+
+        The baseline is what the envelope compiled: it is tuned there, not where it is timed.
+        """
+        if not self.turns.shares:
+            yield
+            return
+        with self.turns.alone_later() as be_alone, before_benchmarks(be_alone):
+            yield
+
     def _eager_tf32(self) -> bool | None:
         book = self.nominal.book
         return self.reference.eager_uses_tf32(book.draw_of(book.cases[0]))
@@ -200,7 +214,7 @@ class Session:
             if name in ATTENTION_BASELINES:  # making their block masks is timed
                 be_alone()
             try:
-                with before_benchmarks(be_alone) if self.turns.shares else nullcontext():
+                with self._tuning():
                     call = self.reference.baseline(name, draw)
                     call()
                     torch.cuda.synchronize()

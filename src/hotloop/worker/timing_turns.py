@@ -7,7 +7,7 @@
 Both are kernel locks (flock(2)) on files of one folder, which end with their process however that
 ends. Who times goes first: it holds `wanted` shared from the moment it asks, and who wants to come
 beside has to get `wanted` whole for a moment. So those that are ready to time do it one after
-another as soon as the last one beside is done, and none waits for work that began after it asked.
+another as soon as the last one beside is done. One that stays alone keeps all others waiting.
 
 Not covered: programs that know nothing of the folder (`gpu_watch.py` tells of them), and what a
 candidate's process does on its own between two calls.

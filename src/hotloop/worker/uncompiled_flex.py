@@ -46,7 +46,8 @@ def too_large(sizes: AttentionSizes, device: str) -> str | None:
     """Return why the scores of uncompiled FlexAttention do not fit into memory, or None."""
     need = FLEX_COPIES * 4 * sizes.B * sizes.H * sizes.S * sizes.Skv
     free = torch.cuda.mem_get_info()[0] if device == "cuda" else 2 << 30
-    return f"S x Skv scores in float32 need {need >> 30} GiB" if need > free // 2 else None
+    text = f"S x Skv scores in float32 need {need >> 30} GiB and do not fit"
+    return text if need > free // 2 else None
 
 
 def flex_keeps_float32_scores(device: str) -> bool:

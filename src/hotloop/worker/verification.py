@@ -87,9 +87,8 @@ class Verification:
             if self._session.device == "cpu" and not runs_on_cpu(self._candidate.language):
                 assert self._build is not None
                 raise self._build.unrun(self._candidate.language)
-            with self._session.turns.beside():
-                self._gpu_start = time.monotonic()
-                return self._judge(tier)
+            self._gpu_start = time.monotonic()
+            return self._judge(tier)
         except Failed as failed:
             if self._session.device == "cuda" and failed.status in _MAY_BE_THE_DEVICE:
                 confirm_device()
@@ -98,7 +97,8 @@ class Verification:
 
     def _compile(self) -> None:
         start = time.monotonic()
-        self._build = self._builds.get(self._candidate)
+        with self._session.turns.away():
+            self._build = self._builds.get(self._candidate)
         self._add("compile_wait", start)
         self._stage_s["compile"] = self._build.seconds
         if self._build.failure is not None:
