@@ -43,7 +43,7 @@ def judge(
         typer.Option(
             min=1,
             max=MAX_JUDGES,
-            help="Judges of each GPU, or of the CPU. They take turns at timing.",
+            help="Judges of each GPU, which take turns at timing (not measured yet); or of the CPU.",
         ),
     ] = 1,
     device: options.Device = "auto",

@@ -29,11 +29,10 @@ WRITE_S = 3.0
 """At most so much work is lost when the process is killed."""
 MAX_LANES = 8
 """Builds that run ahead of one judge; it runs no more at a time itself."""
-
 MAX_JUDGES = 8
 """Of one GPU: more would only wait for each other's timing, and their memory adds up."""
 
-__all__ = ["JudgeOptions", "judge_bundle"]
+__all__ = ["MAX_JUDGES", "JudgeOptions", "judge_bundle"]
 
 
 def judge_bundle(

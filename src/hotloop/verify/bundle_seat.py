@@ -1,7 +1,7 @@
 """Seat: one judge, and the thread that feeds it with the groups of a bundle.
 
 Where a GPU has several, each is beside the others but for timing (`worker/timing_turns.py`). What
-lacked memory there is done again with the GPU whole (`crowd.py`).
+lacked memory or time there is done again with the GPU whole (`crowd.py`).
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ class Seat:
             ) from exc
 
     def _roomy(self, work: Callable[[], T], lacked: Callable[[T], bool]) -> T:
-        """Do it, and once more with the GPU whole where memory ran out beside other judges."""
+        """Do it, and once more with the GPU whole where other judges may have harmed it."""
         crowd = self._place.crowd
         try:
             found = work()
