@@ -43,7 +43,9 @@ def judge(
         typer.Option(
             min=1,
             max=MAX_JUDGES,
-            help="Judges of each GPU, which take turns at timing (not measured yet); or of the CPU.",
+            help=(
+                "Judges of each GPU, which take turns at timing (not measured yet); or of the CPU."
+            ),
         ),
     ] = 1,
     device: options.Device = "auto",

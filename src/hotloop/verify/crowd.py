@@ -1,8 +1,8 @@
 """Crowd: the judges of one GPU, of which one may need all of its memory.
 
 A problem that does not fit beside its neighbours is no broken problem, and a kernel that runs out
-of memory or time there may not be at fault. Its judge gets the GPU whole then: the others finish what they are
-at, end, and start again afterwards.
+of memory or time there may not be at fault. Its judge gets the GPU whole then: the others finish
+what they are at, end, and start again afterwards.
 """
 
 from __future__ import annotations
