@@ -10,8 +10,8 @@ from torch.profiler import ProfilerActivity, profile
 from hotloop.core.problem import Problem, ProblemKind
 from hotloop.errors import ProblemError
 from hotloop.worker import session as sessions
-from hotloop.worker.cases import kept_bytes
 from hotloop.worker.golden import compact, run_wide
+from hotloop.worker.kept_memory import kept_bytes
 from hotloop.worker.load import load_problem
 from hotloop.worker.memory import DoesNotFit, ran_out
 from hotloop.worker.reference import build_reference

@@ -17,6 +17,7 @@ from hotloop.errors import ConfigError, ProblemError
 from hotloop.sandbox import Tier as Isolation
 from hotloop.worker import judge as judging
 from hotloop.worker.judge import Judge
+from hotloop.worker.kept_memory import Kept
 from hotloop.worker.timing_turns import TimingTurns, Where
 from hotloop.worker.verification import Verification
 
@@ -27,10 +28,11 @@ BROKEN = Problem(name="b", kind=ProblemKind.KERNELBENCH, source=SOURCE.replace("
 
 
 @pytest.fixture
-def sharing(tmp_path: Path) -> Iterator[tuple[Judge, TimingTurns]]:
+def sharing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Judge, TimingTurns]]:
     """A judge on a CPU that takes turns as on a GPU."""
+    monkeypatch.setattr(Kept, "share", 1.0)
     judge = Judge(Isolation.NONE, ThreadPoolExecutor(1))
-    turns = TimingTurns(tmp_path, "cpu", settle=lambda: None)
+    turns = TimingTurns(tmp_path, "cpu", judges=2, settle=lambda: None)
     judge.hello({"device": "cpu", "tier": "T0", "call_timeout_s": 30.0})
     judge._turns = turns
     yield judge, turns
@@ -71,8 +73,10 @@ def test_a_large_problem_has_it_until_the_next_is_loaded(
         small.setattr(judging, "large_bytes", lambda device: 1 << 10)
         load(judge, PROBLEM)
     assert turns.where is Where.ALONE
+    assert Kept.share == 1.0
     load(judge, PROBLEM)
     assert str(turns.where) == str(Where.AWAY)
+    assert Kept.share == 0.5
 
 
 def test_at_rest_it_keeps_no_problem_and_no_gpu(

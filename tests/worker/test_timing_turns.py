@@ -20,7 +20,7 @@ import sys, time
 from pathlib import Path
 from hotloop.worker.timing_turns import TimingTurns
 folder, how, seconds = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
-turns = TimingTurns(folder, "GPU-0", settle=lambda: None)
+turns = TimingTurns(folder, "GPU-0", judges=2, settle=lambda: None)
 print("asks", time.monotonic(), flush=True)
 with getattr(turns, how)():
     print("in", time.monotonic(), flush=True)
@@ -66,7 +66,7 @@ def ask(folder: Path, how: str, seconds: float = 0.3) -> Worker:
 
 @pytest.fixture
 def turns(tmp_path: Path) -> Iterator[TimingTurns]:
-    found = TimingTurns(tmp_path, "GPU-0", settle=lambda: None)
+    found = TimingTurns(tmp_path, "GPU-0", judges=2, settle=lambda: None)
     yield found
     found.close()
 
@@ -103,7 +103,7 @@ def test_those_that_time_go_one_after_another_and_before_who_comes_beside(
 
 
 def test_other_gpus_are_other_turns(turns: TimingTurns, tmp_path: Path) -> None:
-    other = TimingTurns(tmp_path, "GPU-1", settle=lambda: None)
+    other = TimingTurns(tmp_path, "GPU-1", judges=2, settle=lambda: None)
     with turns.alone(), other.alone():
         assert (turns.where, other.where) == (Where.ALONE, Where.ALONE)
     other.close()
@@ -158,7 +158,9 @@ def test_who_stays_alone_stays_until_it_is_released(turns: TimingTurns, tmp_path
 def test_the_gpu_is_at_rest_when_it_is_left(tmp_path: Path) -> None:
     seen: list[Where] = []
     places: list[TimingTurns] = []
-    places.append(TimingTurns(tmp_path, "GPU-0", settle=lambda: seen.append(places[0].where)))
+    places.append(
+        TimingTurns(tmp_path, "GPU-0", judges=2, settle=lambda: seen.append(places[0].where))
+    )
     with places[0].beside(), places[0].alone():
         pass
     places[0].close()

@@ -278,7 +278,8 @@ class Seat:
             profile=options.device == "cuda",
             gpu=self._place.gpu,
         )
-        verifier.turns = self._place.turns
+        if self._place.turns is not None:
+            verifier.sharing = {"turns": self._place.turns, "judges": options.judges}
         return verifier
 
     def _twice(self, work: Callable[[], T]) -> T:

@@ -102,6 +102,6 @@ def was_crowded(verdict: Verdict) -> bool:
     return (
         ran_out(verdict)
         or verdict.status is Status.TIMEOUT
-        or any(why.startswith(NO_TIME) for why in left_out)
+        or any(why.startswith(NO_TIME) or NO_ROOM.search(why) for why in left_out)
         or (verdict.status is Status.RUNTIME_ERROR and NO_ROOM.search(verdict.message) is not None)
     )

@@ -96,7 +96,7 @@ class LocalVerifier:
         """Of the last problem loaded, or of an earlier run: it is not made again where it holds."""
         self.environment: dict[str, Any] = {}
         self.short_final = False  # whether its final tier is the short one
-        self.turns: str | None = None  # folder by which judges of one GPU take turns at timing
+        self.sharing: Mapping[str, Any] = {}  # `turns` and `judges` of the judge's hello
 
     def load(
         self,
@@ -225,7 +225,7 @@ class LocalVerifier:
             self._judge.kill()
         params: dict[str, Any] = {
             "device": self.device, "tier": self._tier,
-            "call_timeout_s": self._call_timeout_s, "turns": self.turns,
+            "call_timeout_s": self._call_timeout_s, **self.sharing,
         }  # fmt: skip
         try:
             self._greeted(self._ask("hello", params, HELLO_S))

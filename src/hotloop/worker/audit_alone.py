@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from hotloop.core.audit import Audit
 from hotloop.core.problem import Problem, Role, Workload
 from hotloop.worker.audit import Checked, audit, audit_key
-from hotloop.worker.cases import CaseBook, cache_budget_bytes
+from hotloop.worker.cases import CaseBook
 from hotloop.worker.device import environment
+from hotloop.worker.kept_memory import cache_budget_bytes
 from hotloop.worker.load import load_problem
 from hotloop.worker.memory import release_memory
 from hotloop.worker.reference import Reference, build_reference

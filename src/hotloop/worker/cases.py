@@ -20,8 +20,8 @@ import torch
 from hotloop.errors import ProblemError
 from hotloop.worker.compare import Bound, Rigour, make_bound, reseeded
 from hotloop.worker.few_values import with_more_draws
+from hotloop.worker.kept_memory import kept_bytes
 from hotloop.worker.memory import DoesNotFit, describe_memory, ran_out, release_memory
-from hotloop.worker.module_runner import tensors_of
 from hotloop.worker.nonfinite import void_reason
 from hotloop.worker.reference import Draw, Outputs, Reference
 
@@ -29,8 +29,6 @@ T = TypeVar("T")
 
 MAX_CONDITIONING = 0.10
 """Envelope error over golden maximum beyond which the gate says nothing."""
-CACHE_FRAC = 0.35
-"""Share of the free device memory that kept inputs and goldens may take."""
 RENEWED_S = 0.3
 """How long an envelope may have taken that runs on a new draw as well; eager alone runs otherwise.
 Where two scores of a softmax all but tie, each member's error is luck of the draw."""
@@ -193,10 +191,7 @@ class CaseBook:
             if not ran_out(exc):
                 raise
         # Out of the handler: the exception's frames hold what the failed try had made.
-        self.forget()
-        self.free_others()
-        gc.collect()
-        release_memory()
+        self._make_room()
         try:
             return work()
         except Exception as exc:  # noqa: BLE001
@@ -238,17 +233,31 @@ class CaseBook:
         return with_more_draws(bounds, draw.seed, bounds_of, took_s=took_s, limit_s=RENEWED_S)
 
     def _renewed(self, known: Case, draw: Draw) -> list[Outputs]:
-        """Return members' outputs on new inputs; none where memory is too short for them."""
-        try:
-            if known.envelope_s <= RENEWED_S:
-                return list(self.reference.envelope(draw).values())
-            return [self.reference.eager(draw)]
-        except Exception as exc:  # noqa: BLE001  the problem's code may have wrapped it
-            if not ran_out(exc):
-                raise
-        release_memory()
+        """Return members' outputs on new inputs; none, with a note, where they do not fit.
+
+        Without them an honest kernel may be refused: where values saturate, other parameters leave
+        other tiles without an error, and the known envelope has it elsewhere.
+        """
+        is_quick = known.envelope_s <= RENEWED_S
+        for make_room in (self._make_room, release_memory):
+            try:
+                if is_quick:
+                    return list(self.reference.envelope(draw).values())
+                return [self.reference.eager(draw)]
+            except Exception as exc:  # noqa: BLE001  the problem's code may have wrapped it
+                if not ran_out(exc):
+                    raise
+            make_room()
+            is_quick = False
         self.notes.append(f"eager does not fit beside the golden of {known.profile!r} inputs")
         return []
+
+    def _make_room(self) -> None:
+        """Free what this book and others keep. Not in a handler: its frames hold memory."""
+        self.forget()
+        self.free_others()
+        gc.collect()
+        release_memory()
 
     def _void_reason(self, goldens: Sequence[torch.Tensor]) -> str | None:
         for i, golden in enumerate(goldens):
@@ -283,18 +292,3 @@ def ill_conditioned(bounds: Sequence[Bound]) -> str | None:
                 f"{bound.conditioning:.0%} of its largest value"
             )
     return None
-
-
-def kept_bytes(draw: Draw, goldens: Sequence[torch.Tensor]) -> int:
-    """Return the memory that a case's inputs, parameters and goldens hold: whole storages."""
-    storages = [
-        t.untyped_storage() for t in (*tensors_of(draw.inputs), *draw.state.values(), *goldens)
-    ]
-    return sum({s.data_ptr(): s.nbytes() for s in storages}.values())
-
-
-def cache_budget_bytes(device: str) -> int:
-    """Return how much memory kept cases may take on `device`."""
-    if device == "cuda":
-        return int(torch.cuda.mem_get_info()[0] * CACHE_FRAC)
-    return 1 << 30

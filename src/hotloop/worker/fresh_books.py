@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Iterator, MutableMapping
 
 from hotloop.errors import ProblemError
-from hotloop.worker.cases import Case, CaseBook, cache_budget_bytes
+from hotloop.worker.cases import Case, CaseBook
+from hotloop.worker.kept_memory import cache_budget_bytes
 from hotloop.worker.memory import ran_out
 from hotloop.worker.model_reference import ModelReference
 from hotloop.worker.timed import secret_seed
@@ -47,7 +48,7 @@ def fresh_books(
     """
     began_s, late_s = time.monotonic(), LATE_S[view.reference.device]
     for known in view.book:
-        yield from _like(view, known, free_others)
+        yield from _like(view, known, free_others, skipped)
     if not whole:
         return
     first = view.book.cases[0]
@@ -58,14 +59,21 @@ def fresh_books(
             what = f"a further seed of {first.profile}" if profile is None else profile
             skipped[f"correctness:{what}"] = f"no time was left for it after {late_s:.0f} s"
         elif profile is None:
-            yield from _like(view, first, free_others)
+            yield from _like(view, first, free_others, skipped)
         else:
             yield from _first_of(view, profile, free_others)
 
 
-def _like(view: WorkloadView, known: Case, free_others: Callable[[], None]) -> Iterator[CaseBook]:
+def _like(
+    view: WorkloadView,
+    known: Case,
+    free_others: Callable[[], None],
+    skipped: MutableMapping[str, str],
+) -> Iterator[CaseBook]:
     book = CaseBook(view.reference, view.workload.name, free_others=free_others)
     book.add_like(known, secret_seed())
+    if book.notes:
+        skipped[f"correctness:another draw of {known.profile}"] = "; ".join(book.notes)
     yield book
     book.forget()
 

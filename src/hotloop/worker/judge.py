@@ -31,7 +31,7 @@ from hotloop.worker.device import check_device, environment, gpu_address
 from hotloop.worker.gpu_probes import probes_of
 from hotloop.worker.gpu_watch import GpuWatch
 from hotloop.worker.judge_server import Server
-from hotloop.worker.known_case import size_bytes
+from hotloop.worker.kept_memory import Kept
 from hotloop.worker.memory import release_memory
 from hotloop.worker.other_shapes import Reporter
 from hotloop.worker.profile import Profiler
@@ -66,7 +66,7 @@ class Judge:
         """Start the workroom on the device asked for, in no weaker cage than was asked for.
 
         `turns`: the folder by which judges that share the GPU take turns at timing; None where
-        there is one. May be left out.
+        there is one. May be left out. `judges`: how many they are, beside `turns`.
 
         Raises:
             SandboxUnavailable: this machine cannot give the tier. Its coordinator may be on another
@@ -86,7 +86,9 @@ class Judge:
         found = environment(device, params["tier"])
         if gpu is not None:
             if params.get("turns"):
-                self._turns = TimingTurns(Path(params["turns"]), gpu.uuid, settle=_settle)
+                self._turns = TimingTurns(
+                    Path(params["turns"]), gpu.uuid, judges=params["judges"], settle=_settle
+                )
             self._room.watch = GpuWatch(gpu.uuid, probes_of(gpu.uuid))
             # Without a turn: who has one may keep it for minutes, and this is a test of 10 ms.
             found["gpu_shared"] = self._room.watch.begin(neighbours=self._turns.shares)
@@ -108,29 +110,31 @@ class Judge:
         ahead = [from_json(Candidate, c) for c in params.get("ahead") or ()]
         running: list[Future[Any]] = []
 
+        def make_room(reference: Reference) -> None:
+            if reference.io_bytes > large_bytes(room.device):
+                self._turns.stay_alone()
+                Kept.share = 1.0  # of what the others leave, who cannot take more now
+
         def begin_builds(reference: Reference, draw: Draw) -> None:
             init_args = tuple(reference.loaded.init_args or ())
             builds = Builds(room, signature_of(init_args, draw.inputs, draw.state))
             self._builds = builds
             self._ready.set()
-            if size_bytes((*draw.inputs, *draw.state.values())) > large_bytes(room.device):
-                self._turns.stay_alone()
             # What fails there is kept for `verify`, or happens there again.
             running.extend(self._lanes.submit(builds.get, candidate) for candidate in ahead)
 
         shortcuts = Shortcuts(
-            known=known, on_first_case=begin_builds, await_quiet=lambda: _await_all(running)
-        )
+            known=known, on_reference=make_room, on_first_case=begin_builds,
+            await_quiet=lambda: _await_all(running),
+        )  # fmt: skip
         try:
             with self._turns.beside():
                 session = Session(
                     problem, room.device,
                     isolation=room.tier, shortcuts=shortcuts, turns=self._turns,
                 )  # fmt: skip
-                if session.info.io_bytes > large_bytes(room.device):
-                    self._turns.stay_alone()
         except BaseException:
-            self._turns.release()
+            self._leave()
             raise
         finally:
             _await_all(running)  # of a load that failed none goes on beside the next one
@@ -146,7 +150,7 @@ class Judge:
             with self._turns.beside():
                 self._session.close()
                 self._session = None
-        self._turns.release()
+        self._leave()
 
     def audit(self, params: dict[str, Any]) -> Any:
         """Audit a problem by itself: nothing is timed, and what is loaded stays loaded."""
@@ -201,6 +205,11 @@ class Judge:
         """End everything below."""
         if self._room is not None:
             self._room.close()
+
+    def _leave(self) -> None:
+        """Let the others use the GPU, and keep no more of it than each of them may."""
+        self._turns.release()
+        Kept.share = 1.0 / self._turns.judges
 
     def _workroom(self) -> Workroom:
         if self._room is None:

@@ -46,6 +46,8 @@ class Shortcuts:
 
     known: Audit | None = None
     """An earlier audit: it is not made again where it holds."""
+    on_reference: Callable[[Reference], None] = lambda reference: None
+    """Called before any golden is evaluated: sizes are known."""
     on_first_case: FirstCase = lambda reference, draw: None
     """Called as soon as shapes of inputs and state are known, seconds before all goldens are."""
     await_quiet: Callable[[], None] = lambda: None
@@ -75,8 +77,9 @@ class Session:
         nominal = next(w for w in problem.workloads if w.role is Role.NOMINAL)
         with self._tuning():
             self.nominal = WorkloadView.build(
-                problem, Shape(workload=nominal), device, on_first_case=shortcuts.on_first_case
-            )
+                problem, Shape(workload=nominal), device,
+                on_reference=shortcuts.on_reference, on_first_case=shortcuts.on_first_case,
+            )  # fmt: skip
         log_step("reference, goldens and envelope", start)
         with turns.away():
             shortcuts.await_quiet()

@@ -35,7 +35,13 @@ class Where(Enum):
 class NoTurns:
     """Those of a judge that has its GPU to itself: nothing waits."""
 
-    shares = False
+    judges = 1
+    """How many share the GPU."""
+
+    @property
+    def shares(self) -> bool:
+        """Whether there are others."""
+        return self.judges > 1
 
     @contextmanager
     def beside(self) -> Iterator[None]:
@@ -70,19 +76,19 @@ class NoTurns:
 class TimingTurns(NoTurns):
     """One judge's place among those that share its GPU. For one thread."""
 
-    shares = True
-
-    def __init__(self, folder: Path, gpu: str, *, settle: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, gpu: str, *, judges: int, settle: Callable[[], None]) -> None:
         """Join; the GPU is not waited for yet.
 
         Args:
             folder: that all judges of this GPU were given; only their user may write there.
             gpu: the GPU's UUID.
+            judges: how many they are.
             settle: returns when this process has no work left on the GPU.
 
         Raises:
             OSError: the folder is not there, or not ours.
         """
+        self.judges = judges
         self._settle = settle
         self._gpu = _open(folder / f"{gpu}.gpu")
         self._wanted = _open(folder / f"{gpu}.wanted")

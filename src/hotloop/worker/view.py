@@ -11,7 +11,8 @@ from hotloop.core.problem import Problem, Role, Workload
 from hotloop.errors import ProblemError
 from hotloop.worker.arena import Offset
 from hotloop.worker.board import Board
-from hotloop.worker.cases import CaseBook, cache_budget_bytes
+from hotloop.worker.cases import CaseBook
+from hotloop.worker.kept_memory import cache_budget_bytes
 from hotloop.worker.load import load_problem
 from hotloop.worker.memory import release_memory
 from hotloop.worker.module_host import flatten_outputs
@@ -72,6 +73,7 @@ class WorkloadView:
         device: str,
         *,
         free_others: Callable[[], None] = lambda: None,
+        on_reference: Callable[[Reference], None] = lambda reference: None,
         on_first_case: FirstCase = lambda reference, draw: None,
     ) -> WorkloadView:
         """Load the problem at one workload and compute its cases.
@@ -81,6 +83,7 @@ class WorkloadView:
             shape: its sizes.
             device: `cuda` or `cpu`.
             free_others: frees the cases of other workloads; called where memory runs out.
+            on_reference: told of the reference before any golden is evaluated.
             on_first_case: told of the first case before the others are made.
 
         Raises:
@@ -91,6 +94,7 @@ class WorkloadView:
         loaded = load_problem(knowing(problem, shape), device=device, settings=workload.settings)
         loaded.only_profiles = shape.profiles
         reference = build_reference(loaded)
+        on_reference(reference)
         if shape.profiles:
             reference.skip_compiled()
         else:
