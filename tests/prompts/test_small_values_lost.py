@@ -26,3 +26,9 @@ def test_other_errors_are_told_beside_eagers():
         text = told(**details)
         assert "times that of eager" in text
         assert "needs its own" not in text
+
+
+def test_parts_that_are_off_are_told_beside_what_is_usual_there():
+    text = told(times_eager_there=6.9)
+    assert "6.9 times as far off as values of their size are in eager PyTorch" in text
+    assert "times that of eager" not in text

@@ -13,7 +13,7 @@ SAID = frozenset(
         "box", "density", "diagonal", "difference", "evenness", "masked_rows", "mismatches",
         "mistake", "nan", "nonfinite", "nonfinite_box", "nonfinite_patterns", "origin", "output",
         "patterns", "probe", "profile", "ratio", "rule", "samples", "shape", "small", "smaller",
-        "times_eager", "total",
+        "times_eager", "times_eager_there", "total",
     }
 )  # fmt: skip
 """Details of the evidence that the words are made of; their numbers are in --json."""

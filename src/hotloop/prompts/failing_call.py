@@ -15,7 +15,10 @@ PROFILES = {
     "shipped": "the problem's own inputs",
     "normal": "normally distributed inputs",
     "positive_mean": "inputs that are all positive, so that sums grow",
-    "negative": "inputs that are all negative, so that no maximum is 0 or more",
+    "negative": (
+        "inputs of one sign along the first dimension's parts (negative in some, so that no "
+        "maximum is 0 or more), which differ in size by up to 2**28"
+    ),
     "large": "inputs of large magnitude",
     "far": "inputs of about 1e5, beyond what float16 holds",
     "opposed": "inputs of about 1e5 and weights as much smaller, so that products keep their size",

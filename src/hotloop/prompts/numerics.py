@@ -86,6 +86,8 @@ class NumericEvidence:
     difference: Law | None
     """Of got - expected."""
     small: Small | None
+    there: float | None
+    """How many times as far off as is usual stretches of the output are, where only some are."""
     evenness: float | None
     """Median error over its root mean square: near 0 where few elements carry the error."""
     diagonal: str | None
@@ -125,6 +127,7 @@ def read_evidence(details: Mapping[str, Any]) -> NumericEvidence:
         ratio=_law(details.get("ratio")),
         difference=_law(details.get("difference")),
         small=_small(details.get("small")),
+        there=_real(details.get("times_eager_there")),
         evenness=_real(details.get("evenness")),
         diagonal=str(details["diagonal"]) if "diagonal" in details else None,
         origin=details.get("origin"),
@@ -158,7 +161,7 @@ def describe(evidence: NumericEvidence, case: CaseResult | None, axis: Axis) -> 
         place = places.describe_place(wrong.box, wrong.patterns, evidence.shape, axis)
         lines += [f"They lie at {place}."] if place else []
         lines += [told] if (told := places.describe_diagonal(evidence.diagonal)) else []
-    lines += _lost(evidence.small) if evidence.small is not None else _relations(case)
+    lines += _lost(evidence.small) if evidence.small is not None else _relations(evidence, case)
     return [*lines, evidence.smaller] if evidence.smaller else lines
 
 
@@ -186,7 +189,12 @@ def _lost(small: Small) -> list[str]:
     ]
 
 
-def _relations(case: CaseResult | None) -> list[str]:
+def _relations(evidence: NumericEvidence, case: CaseResult | None) -> list[str]:
+    if evidence.there is not None:
+        return [
+            f"The stretches of the output that they lie in are {evidence.there:.3g} times as far "
+            "off as values of their size are in eager PyTorch; the rest is as good as there."
+        ]
     if case is None or case.rmse is None:
         return []
     lines = []

@@ -36,7 +36,7 @@ Covered: values, NaN and Inf, every element of every output. Not covered here: s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -123,8 +123,27 @@ def _held_to(
             beyond, candidate, golden, limits=bound.tile_limit, largest=bound.envelope_max
         )
         bad_tiles = int(beyond.sum().item())
-        rule = "tile" if bad_tiles else None
+        if bad_tiles:
+            rule = "tile"
+            stats = replace(stats, worst=_worst_of(beyond, stats, candidate, golden, bound))
     return GateResult(rule is None, rule, stats, bad_tiles)
+
+
+def _worst_of(
+    beyond: torch.Tensor,
+    stats: ErrorStats,
+    candidate: torch.Tensor,
+    golden: torch.Tensor,
+    bound: Bound,
+) -> int:
+    """Return the flat index of the largest error in the tile that is furthest beyond its limit.
+
+    The largest error of all may lie in a tile of large values, which is as good as any.
+    """
+    used = torch.where(beyond, stats.tile_sum_sq.sqrt() / bound.tile_limit, 0.0)
+    start = int(used.argmax().item()) * TILE
+    c, g = (t.reshape(-1)[start : start + TILE].to(torch.float64) for t in (candidate, golden))
+    return start + int((c - g).abs_().nan_to_num_(0.0, 0.0, 0.0).argmax().item())
 
 
 def _is_luck_of_few(

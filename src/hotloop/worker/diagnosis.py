@@ -7,6 +7,7 @@ no limits of the gate. What is told of held-out sizes is decided by who calls (`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,9 +21,9 @@ from hotloop.core.verdict import CaseResult
 from hotloop.worker import attention_guesses
 from hotloop.worker.compare import Bound, unravel
 from hotloop.worker.error_law import describe_law
+from hotloop.worker.error_stats import error_stats
 from hotloop.worker.provenance import find_origin
 from hotloop.worker.reference import Draw, Reference
-from hotloop.worker.row_errors import PART
 from hotloop.worker.wrong_region import Compared, compare_closely, describe_region, pick
 
 SAMPLES = 5
@@ -54,7 +55,8 @@ def diagnose(wrong: Wrong) -> dict[str, Any]:
 
     `output`, `shape`, `total`, `mismatches`, `box`, `patterns`, `density`, `nonfinite` with
     `nonfinite_box` and `nonfinite_patterns`, `samples`, `times_eager`, and where they say something
-    `ratio`, `difference`, `small`, `evenness`, `origin`, `mistake`, `diagonal`, `masked_rows`.
+    `times_eager_there`, `ratio`, `difference`, `small`, `evenness`, `origin`, `mistake`,
+    `diagonal`, `masked_rows`.
     """
     case = wrong.case
     details: dict[str, Any] = {
@@ -65,8 +67,9 @@ def diagnose(wrong: Wrong) -> dict[str, Any]:
     }
     if case.rmse and case.eager_rmse:
         details["times_eager"] = case.rmse / case.eager_rmse
-    by_row = case.rule == PART
-    compared, mask = compare_closely(wrong.output, wrong.golden, wrong.bound, by_row=by_row)
+    compared, mask = compare_closely(wrong.output, wrong.golden, wrong.bound, rule=case.rule)
+    if compared.by_tile is not None:
+        details |= _there(compared)
     count = int(mask.sum().item())
     details["mismatches"] = count
     positions = pick(mask)
@@ -80,6 +83,16 @@ def diagnose(wrong: Wrong) -> dict[str, Any]:
         details |= describe_law(compared, positions)
         details |= _origin(wrong, compared, positions)
     return details
+
+
+def _there(compared: Compared) -> dict[str, Any]:
+    """Return by how many times what is usual tiles that failed are off: the middle one of them."""
+    bound = compared.bound
+    errors = error_stats(compared.got, compared.golden).tile_sum_sq
+    usual = torch.maximum(bound.envelope_tile, bound.floor_tile)
+    times = (errors / usual).sqrt()[errors.sqrt() > bound.tile_limit]
+    middle = float(times.median().item()) if times.numel() else math.inf
+    return {"times_eager_there": middle} if math.isfinite(middle) else {}
 
 
 def _density(count: int, region: dict[str, Any]) -> float:

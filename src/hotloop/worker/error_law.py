@@ -16,7 +16,7 @@ from hotloop.worker.wrong_region import MAX_PICKED, Compared
 MIN_ELEMENTS = 16
 NEAR_ZERO_FRAC = 0.5
 """Elements under half of the golden's RMS say little about a ratio."""
-SMALL_FRAC = 1e-3
+SMALL_FRAC = 1e-2
 """Wrong elements of a size under this share of the golden's RMS are small ones among large ones:
 what is lost there does not show in the error of the whole."""
 MAX_LIMIT_FRAC = 0.1

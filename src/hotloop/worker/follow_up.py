@@ -87,7 +87,8 @@ def is_explained(wrong: Wrong, details: Mapping[str, Any]) -> bool:
 
 def _wrong_positions(wrong: Wrong) -> Tensor | None:
     try:
-        return pick(compare_closely(wrong.output, wrong.golden, wrong.bound)[1])
+        compared = compare_closely(wrong.output, wrong.golden, wrong.bound, rule=wrong.case.rule)
+        return pick(compared[1])
     except RuntimeError as exc:  # out of memory
         print(f"hotloop judge: no index probe: {exc}", file=sys.stderr, flush=True)
         return None

@@ -1,9 +1,10 @@
 """Where an output is wrong: which elements, their box, and patterns along each dimension.
 
 An element is wrong when it is further from the golden than the gate lets any element be; where such
-elements do not carry the error (the gate failed on a tile or on the whole), the limit of the
-element's own tile is taken, and where it failed on a part (`part_rule.py`) that of the element's
-own row. Everything here is counted over all elements on the device.
+elements do not carry the error (the gate failed on the whole), the limit of the element's own tile
+is taken; where it failed on tiles, only elements of these count, beyond what the tile's root mean
+square may be; where it failed on a part (`part_rule.py`), the limit is that of the element's own
+row. Everything here is counted over all elements on the device.
 
 Not here: by how much (`error_law.py`) and where wrong values come from (`provenance.py`).
 """
@@ -16,7 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hotloop.worker.compare import CHUNK, TILE, Bound, tail_limit
+from hotloop.worker.compare import CHUNK, TILE, Bound, error_stats, tail_limit
+from hotloop.worker.error_stats import tile_counts
+from hotloop.worker.row_errors import PART
 
 LOCAL_FACTOR = 8.0
 """Errors of a right kernel stay within 8 times the root mean square of their tile: 8 sigma."""
@@ -41,6 +44,8 @@ class Compared:
     """Whether limits are those of each tile rather than the one of the whole output."""
     by_row: Tensor | None = None
     """What the elements of each row may be off by, where limits are those of rows."""
+    by_tile: Tensor | None = None
+    """The same of each tile, where limits are those of tiles of their own."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,7 +61,8 @@ class Compared:
         whole = tail_limit(self.bound)
         if not self.local:
             return torch.full(flat.shape, whole, dtype=torch.float64, device=flat.device)
-        return _tile_limits(self.bound)[flat // TILE].clamp(max=whole)
+        by_tile = _tile_limits(self.bound) if self.by_tile is None else self.by_tile
+        return by_tile[flat // TILE].clamp(max=whole)
 
     def wrong(self) -> Tensor:
         """Return a boolean per element: further off than its limit, or not finite."""
@@ -74,13 +80,17 @@ class Compared:
 
 
 def _tile_limits(bound: Bound) -> Tensor:
-    count = torch.full_like(bound.envelope_tile, TILE)
-    total = 1
-    for size in bound.shape:
-        total *= size
-    count[-1] = total - TILE * (count.numel() - 1)
+    count = tile_counts(bound.count, bound.envelope_tile)
     spread = (bound.envelope_tile / count).sqrt() + (bound.floor_tile / count).sqrt()
     return LOCAL_FACTOR * spread
+
+
+def _bad_tile_limits(compared: Compared) -> Tensor:
+    """Return what elements of the tiles that failed may be off by; of the others, anything."""
+    bound = compared.bound
+    errors = error_stats(compared.got, compared.golden).tile_sum_sq.sqrt()
+    own = bound.tile_limit / tile_counts(bound.count, bound.envelope_tile).sqrt()
+    return torch.where(errors > bound.tile_limit, own, torch.inf)
 
 
 def _row_limits(golden: Tensor, bound: Bound, sum_sq: Tensor) -> Tensor:
@@ -91,7 +101,7 @@ def _row_limits(golden: Tensor, bound: Bound, sum_sq: Tensor) -> Tensor:
 
 
 def compare_closely(
-    output: Tensor, golden: Tensor, bound: Bound, *, by_row: bool = False
+    output: Tensor, golden: Tensor, bound: Bound, *, rule: str | None = None
 ) -> tuple[Compared, Tensor]:
     """Return the comparison and its mask of wrong elements, by the limit that carries the error.
 
@@ -99,10 +109,14 @@ def compare_closely(
         output: a candidate's.
         golden: of the same shape.
         bound: of the output.
-        by_row: the gate failed on a part of the output: limits are those of its rows.
+        rule: that the gate failed on.
     """
     compared = Compared(output.reshape(-1), golden.reshape(-1), bound)
-    if by_row and bound.rows is not None:
+    if rule == "tile":
+        compared.local = True
+        compared.by_tile = _bad_tile_limits(compared)
+        return compared, compared.wrong()
+    if rule == PART and bound.rows is not None:
         compared.local = True
         compared.by_row = _row_limits(golden, bound, bound.rows.sum_sq)
         return compared, compared.wrong()
