@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from affine import KERNEL, SOURCE
 from scaled_rows import candidate
 
@@ -18,6 +20,7 @@ from hotloop.sandbox import Tier as Isolation
 from hotloop.worker import judge as judging
 from hotloop.worker.judge import Judge
 from hotloop.worker.kept_memory import Kept
+from hotloop.worker.session import Session
 from hotloop.worker.timing_turns import TimingTurns, Where
 from hotloop.worker.verification import Verification
 
@@ -99,4 +102,37 @@ def test_a_problem_that_cannot_be_loaded_holds_nothing(
     judge, turns = sharing
     with pytest.raises(ProblemError):
         load(judge, BROKEN)
+    assert turns.where is Where.AWAY
+
+
+def test_where_memory_runs_out_beside_the_others_it_loads_without_them(
+    sharing: tuple[Judge, TimingTurns], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, turns = sharing
+    seen: list[Where] = []
+
+    def short(*args: Any, **kwargs: Any) -> Session:
+        seen.append(turns.where)
+        if len(seen) == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return Session(*args, **kwargs)
+
+    monkeypatch.setattr(judging, "Session", short)
+    load(judge, PROBLEM)
+    assert seen == [Where.BESIDE, Where.ALONE]
+    assert turns.where is Where.ALONE
+    assert Kept.share == 1.0
+
+
+def test_what_fits_nowhere_holds_nothing(
+    sharing: tuple[Judge, TimingTurns], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, turns = sharing
+
+    def never(*args: Any, **kwargs: Any) -> Session:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(judging, "Session", never)
+    with pytest.raises(torch.OutOfMemoryError):
+        load(judge, PROBLEM)
     assert turns.where is Where.AWAY

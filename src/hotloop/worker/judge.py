@@ -32,7 +32,7 @@ from hotloop.worker.gpu_probes import probes_of
 from hotloop.worker.gpu_watch import GpuWatch
 from hotloop.worker.judge_server import Server
 from hotloop.worker.kept_memory import Kept
-from hotloop.worker.memory import release_memory
+from hotloop.worker.memory import ran_out, release_memory
 from hotloop.worker.other_shapes import Reporter
 from hotloop.worker.profile import Profiler
 from hotloop.worker.reference import Draw, Reference
@@ -112,8 +112,7 @@ class Judge:
 
         def make_room(reference: Reference) -> None:
             if reference.io_bytes > large_bytes(room.device):
-                self._turns.stay_alone()
-                Kept.share = 1.0  # of what the others leave, who cannot take more now
+                self._be_alone()
 
         def begin_builds(reference: Reference, draw: Draw) -> None:
             init_args = tuple(reference.loaded.init_args or ())
@@ -128,11 +127,7 @@ class Judge:
             await_quiet=lambda: _await_all(running),
         )  # fmt: skip
         try:
-            with self._turns.beside():
-                session = Session(
-                    problem, room.device,
-                    isolation=room.tier, shortcuts=shortcuts, turns=self._turns,
-                )  # fmt: skip
+            session = self._open(problem, shortcuts)
         except BaseException:
             self._leave()
             raise
@@ -143,6 +138,30 @@ class Judge:
             self._profiler = Profiler(room, incumbent_ms=params.get("incumbent_ms"))
         self._session = session
         return to_json(session.info)
+
+    def _open(self, problem: Problem, shortcuts: Shortcuts) -> Session:
+        """Load a problem beside the other judges, and without them where memory runs out."""
+        try:
+            return self._session_of(problem, shortcuts)
+        except Exception as exc:  # noqa: BLE001  the problem's code may have wrapped it
+            if not (self._turns.shares and ran_out(exc)):
+                raise
+        self._be_alone()  # out of the handler: the exception's frames hold memory
+        return self._session_of(problem, shortcuts)
+
+    def _session_of(self, problem: Problem, shortcuts: Shortcuts) -> Session:
+        room = self._workroom()
+        with self._turns.beside():
+            return Session(
+                problem, room.device,
+                isolation=room.tier, shortcuts=shortcuts, turns=self._turns,
+            )  # fmt: skip
+
+    def _be_alone(self) -> None:
+        """Have the GPU until the next problem, and keep what one judge alone would keep there."""
+        release_memory()
+        self._turns.stay_alone()
+        Kept.share = 1.0
 
     def rest(self, params: dict[str, Any]) -> None:
         """Forget the problem: its memory, and the GPU that it may have had to itself."""
