@@ -44,7 +44,8 @@ def judge(
             min=1,
             max=MAX_JUDGES,
             help=(
-                "Judges of each GPU, which take turns at timing (not measured yet); or of the CPU."
+                "Judges of each GPU, which take turns at timing (for many small problems); "
+                "or of the CPU."
             ),
         ),
     ] = 1,
