@@ -30,5 +30,11 @@ def test_other_errors_are_told_beside_eagers():
 
 def test_parts_that_are_off_are_told_beside_what_is_usual_there():
     text = told(times_eager_there=6.9)
-    assert "6.9 times as far off as values of their size are in eager PyTorch" in text
+    assert "6.9 times as far off as right implementations are there" in text
     assert "times that of eager" not in text
+
+
+def test_parts_without_an_error_in_right_implementations_are_told_as_such():
+    text = told(exact_there=True)
+    assert "Right implementations make no error" in text
+    assert "inf" not in text.split("make no error")[0][-80:]

@@ -35,7 +35,8 @@ def told(
 ) -> tuple[CaseResult, Evidence]:
     result = gate(candidate, golden, bound)
     record = case_result(Case("nominal", "negative", 1, (bound,)), 0, bound, result)
-    return record, describe_mismatch(Wrong(record, candidate, golden, bound))
+    wrong = Wrong(record, candidate, golden, bound, beyond=result.beyond)
+    return record, describe_mismatch(wrong)
 
 
 @pytest.fixture
@@ -68,6 +69,39 @@ def test_a_tile_of_ordinary_values_is_told_with_how_far_it_is_off(golden: torch.
     assert "small" not in evidence.details
     assert evidence.details["times_eager_there"] == pytest.approx(8, rel=0.1)
     assert "times the usual" in evidence.message
+
+
+def test_a_tile_whose_error_is_luck_is_not_told(golden: torch.Tensor) -> None:
+    unlucky = 1e-3 * torch.randn(TILE, generator=torch.Generator().manual_seed(5))
+    member = rounded(golden, 2)
+    member[10] += unlucky
+    bound = make_bound(golden, [member], torch.float32, exact=False)
+    candidate = rounded(golden, 3)
+    candidate[20] += unlucky
+    assert gate(candidate, golden, bound).passed  # the envelope is as unlucky in another tile
+    candidate[SMALL] += 1e-6 * torch.randn(TILE, generator=torch.Generator().manual_seed(4))
+    _, evidence = told(candidate, golden, bound)
+    assert evidence.details["box"][0] == [SMALL, SMALL]
+    assert "small values are lost" in evidence.message
+
+
+def test_where_right_ones_make_no_error_there_is_no_factor(golden: torch.Tensor) -> None:
+    golden[:SMALL] = 0.0
+    bound = make_bound(golden, [rounded(golden, 2)], torch.float32, exact=False)
+    candidate = rounded(golden, 3)
+    candidate[1] += 1e-6
+    record, evidence = told(candidate, golden, bound)
+    assert record.rule == "tile"
+    assert evidence.details["exact_there"] is True
+    assert "where there should be none" in evidence.message
+
+
+def test_other_values_in_place_of_small_ones_are_not_lost_bits(golden: torch.Tensor) -> None:
+    bound = make_bound(golden, [rounded(golden, 2)], torch.float32, exact=False)
+    candidate = rounded(golden, 3)
+    candidate[SMALL] = 0.02 * torch.randn(TILE, generator=torch.Generator().manual_seed(4))
+    _, evidence = told(candidate, golden, bound)
+    assert "small" not in evidence.details
 
 
 def test_an_error_of_the_whole_is_told_beside_eagers(golden: torch.Tensor) -> None:

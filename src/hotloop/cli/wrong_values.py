@@ -10,7 +10,8 @@ from hotloop.prompts.places import axis_names
 
 SAID = frozenset(
     {
-        "box", "density", "diagonal", "difference", "evenness", "masked_rows", "mismatches",
+        "box", "density", "diagonal", "difference", "evenness", "exact_there", "masked_rows",
+        "mismatches",
         "mistake", "nan", "nonfinite", "nonfinite_box", "nonfinite_patterns", "origin", "output",
         "patterns", "probe", "profile", "ratio", "rule", "samples", "shape", "small", "smaller",
         "times_eager", "times_eager_there", "total",

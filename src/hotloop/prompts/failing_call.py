@@ -16,8 +16,8 @@ PROFILES = {
     "normal": "normally distributed inputs",
     "positive_mean": "inputs that are all positive, so that sums grow",
     "negative": (
-        "inputs of one sign along the first dimension's parts (negative in some, so that no "
-        "maximum is 0 or more), which differ in size by up to 2**28"
+        "inputs in parts along a leading dimension, each of one sign or all 0, mostly negative in "
+        "some (so that no maximum is 0 or more), where it is possible up to 2**28 apart in size"
     ),
     "large": "inputs of large magnitude",
     "far": "inputs of about 1e5, beyond what float16 holds",

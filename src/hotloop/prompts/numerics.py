@@ -87,7 +87,8 @@ class NumericEvidence:
     """Of got - expected."""
     small: Small | None
     there: float | None
-    """How many times as far off as is usual stretches of the output are, where only some are."""
+    """How many times as far off as is usual stretches of the output are, where only some are too
+    far; infinite where there should be no error."""
     evenness: float | None
     """Median error over its root mean square: near 0 where few elements carry the error."""
     diagonal: str | None
@@ -127,7 +128,9 @@ def read_evidence(details: Mapping[str, Any]) -> NumericEvidence:
         ratio=_law(details.get("ratio")),
         difference=_law(details.get("difference")),
         small=_small(details.get("small")),
-        there=_real(details.get("times_eager_there")),
+        there=math.inf
+        if details.get("exact_there") is True
+        else _real(details.get("times_eager_there")),
         evenness=_real(details.get("evenness")),
         diagonal=str(details["diagonal"]) if "diagonal" in details else None,
         origin=details.get("origin"),
@@ -193,7 +196,9 @@ def _relations(evidence: NumericEvidence, case: CaseResult | None) -> list[str]:
     if evidence.there is not None:
         return [
             f"The stretches of the output that they lie in are {evidence.there:.3g} times as far "
-            "off as values of their size are in eager PyTorch; the rest is as good as there."
+            "off as right implementations are there or on values of that size."
+            if math.isfinite(evidence.there)
+            else "Right implementations make no error in the stretches that they lie in."
         ]
     if case is None or case.rmse is None:
         return []

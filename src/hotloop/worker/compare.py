@@ -82,6 +82,8 @@ class GateResult:
     rule: str | None
     stats: ErrorStats
     bad_tiles: int
+    beyond: torch.Tensor | None = None
+    """bool, one a tile: those that failed, where the rule is `tile`."""
     is_cut: bool = False
     """It passed without what cutting operands to TF32 did (`tf32_cut.py`); `stats` are with it."""
 
@@ -110,7 +112,7 @@ def _held_to(
     """Judge one output by the rules on the size of errors."""
     bad = stats.tile_sum_sq.sqrt() > bound.tile_limit
     bad_tiles = int(bad.sum().item())
-    rule = None
+    rule, failed = None, None
     if stats.rmse > bound.bulk_factor * bound.envelope_rmse + bound.floor_rmse:
         rule = "bulk"
     elif stats.max_abs > tail_limit(bound):
@@ -124,9 +126,9 @@ def _held_to(
         )
         bad_tiles = int(beyond.sum().item())
         if bad_tiles:
-            rule = "tile"
+            rule, failed = "tile", beyond
             stats = replace(stats, worst=_worst_of(beyond, stats, candidate, golden, bound))
-    return GateResult(rule is None, rule, stats, bad_tiles)
+    return GateResult(rule is None, rule, stats, bad_tiles, failed)
 
 
 def _worst_of(

@@ -231,7 +231,9 @@ class CorrectnessStage:
             beyond = count_beyond(output, golden, 0.0 if bound.exact else tail_limit(bound))
             failed = case_result(case, i, bound, result, mismatches=beyond)
             self.results.append(failed)
-            self.wrong = Wrong(failed, output, golden, bound, checked.reference, checked.draw)
+            self.wrong = Wrong(
+                failed, output, golden, bound, checked.reference, checked.draw, result.beyond
+            )
             evidence = describe_mismatch(self.wrong)
             raise Failed(Status.INCORRECT_NUMERICAL, Stage.CORRECTNESS, evidence)
 

@@ -7,7 +7,6 @@ no limits of the gate. What is told of held-out sizes is decided by who calls (`
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from hotloop.core.verdict import CaseResult
 from hotloop.worker import attention_guesses
 from hotloop.worker.compare import Bound, unravel
 from hotloop.worker.error_law import describe_law
-from hotloop.worker.error_stats import error_stats
+from hotloop.worker.error_stats import error_stats, tile_counts
 from hotloop.worker.provenance import find_origin
 from hotloop.worker.reference import Draw, Reference
 from hotloop.worker.wrong_region import Compared, compare_closely, describe_region, pick
@@ -39,6 +38,14 @@ class Wrong:
     bound: Bound
     reference: Reference | None = None
     draw: Draw | None = None
+    beyond: Tensor | None = None
+    """`GateResult.beyond`."""
+
+    def closely(self) -> tuple[Compared, Tensor]:
+        """Return the comparison and its mask of wrong elements."""
+        return compare_closely(
+            self.output, self.golden, self.bound, rule=self.case.rule, beyond=self.beyond
+        )
 
 
 def workload_of(problem: Problem, name: str) -> dict[str, Any]:
@@ -55,8 +62,8 @@ def diagnose(wrong: Wrong) -> dict[str, Any]:
 
     `output`, `shape`, `total`, `mismatches`, `box`, `patterns`, `density`, `nonfinite` with
     `nonfinite_box` and `nonfinite_patterns`, `samples`, `times_eager`, and where they say something
-    `times_eager_there`, `ratio`, `difference`, `small`, `evenness`, `origin`, `mistake`,
-    `diagonal`, `masked_rows`.
+    `times_eager_there`, `exact_there`, `ratio`, `difference`, `small`, `evenness`, `origin`,
+    `mistake`, `diagonal`, `masked_rows`.
     """
     case = wrong.case
     details: dict[str, Any] = {
@@ -67,9 +74,9 @@ def diagnose(wrong: Wrong) -> dict[str, Any]:
     }
     if case.rmse and case.eager_rmse:
         details["times_eager"] = case.rmse / case.eager_rmse
-    compared, mask = compare_closely(wrong.output, wrong.golden, wrong.bound, rule=case.rule)
-    if compared.by_tile is not None:
-        details |= _there(compared)
+    compared, mask = wrong.closely()
+    if wrong.beyond is not None:
+        details |= _there(wrong, wrong.beyond)
     count = int(mask.sum().item())
     details["mismatches"] = count
     positions = pick(mask)
@@ -85,14 +92,20 @@ def diagnose(wrong: Wrong) -> dict[str, Any]:
     return details
 
 
-def _there(compared: Compared) -> dict[str, Any]:
-    """Return by how many times what is usual tiles that failed are off: the middle one of them."""
-    bound = compared.bound
-    errors = error_stats(compared.got, compared.golden).tile_sum_sq
-    usual = torch.maximum(bound.envelope_tile, bound.floor_tile)
-    times = (errors / usual).sqrt()[errors.sqrt() > bound.tile_limit]
-    middle = float(times.median().item()) if times.numel() else math.inf
-    return {"times_eager_there": middle} if math.isfinite(middle) else {}
+def _there(wrong: Wrong, beyond: Tensor) -> dict[str, Any]:
+    """Return by how many times what is usual the tiles that failed are off: the middle one's.
+
+    Usual is what the envelope is off there, what it is off in tiles of values of that size, or the
+    rounding, whichever is the most.
+    """
+    bound = wrong.bound
+    counts = tile_counts(bound.count, bound.envelope_tile)
+    of_size = bound.law.typical(bound.golden_tile).square() * counts
+    usual = torch.maximum(torch.maximum(bound.envelope_tile, bound.floor_tile), of_size)[beyond]
+    errors = error_stats(wrong.output, wrong.golden).tile_sum_sq[beyond]
+    if not bool((usual > 0).all().item()):
+        return {"exact_there": True}
+    return {"times_eager_there": float((errors / usual).sqrt().median().item())}
 
 
 def _density(count: int, region: dict[str, Any]) -> float:

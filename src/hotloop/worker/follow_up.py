@@ -21,7 +21,7 @@ from hotloop.worker.diagnosis import Wrong
 from hotloop.worker.evaluation import Evaluation, Failed
 from hotloop.worker.index_probe import probe_indices
 from hotloop.worker.smaller import smallest_failing
-from hotloop.worker.wrong_region import compare_closely, pick
+from hotloop.worker.wrong_region import pick
 
 PLACE_S = 1.0
 STRONG = ("origin", "mistake", "masked_rows", "nonfinite")
@@ -87,8 +87,7 @@ def is_explained(wrong: Wrong, details: Mapping[str, Any]) -> bool:
 
 def _wrong_positions(wrong: Wrong) -> Tensor | None:
     try:
-        compared = compare_closely(wrong.output, wrong.golden, wrong.bound, rule=wrong.case.rule)
-        return pick(compared[1])
+        return pick(wrong.closely()[1])
     except RuntimeError as exc:  # out of memory
         print(f"hotloop judge: no index probe: {exc}", file=sys.stderr, flush=True)
         return None

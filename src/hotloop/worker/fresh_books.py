@@ -73,7 +73,8 @@ def _like(
     book = CaseBook(view.reference, view.workload.name, free_others=free_others)
     book.add_like(known, secret_seed())
     if book.notes:
-        skipped[f"correctness:another draw of {known.profile}"] = "; ".join(book.notes)
+        what = f"correctness:another draw of {known.profile}"
+        skipped[what] = "; ".join(dict.fromkeys([*skipped.get(what, "").split("; "), *book.notes]))
     yield book
     book.forget()
 

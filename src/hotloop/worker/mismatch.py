@@ -82,11 +82,12 @@ def _message(case: CaseResult, bound: Bound, count: int, details: Mapping[str, A
             f"{where}: rows of small values are less exact than in PyTorch, which large ones in "
             f"other rows hide; {count} of {total} elements are far off; worst at {case.worst_index}"
         )
-    if there := details.get("times_eager_there"):
+    there = details.get("times_eager_there")
+    if there or details.get("exact_there"):
+        usual = f"{there:.3g} times the usual" if there else "where there should be none"
         return (
             f"{where}: in parts of the output the error is too large for the values there, "
-            f"{there:.3g} times the usual; {count} of {total} elements are far off; worst at "
-            f"{case.worst_index}"
+            f"{usual}; {count} of {total} elements are far off; worst at {case.worst_index}"
         )
     ratio = case.rmse / case.eager_rmse if case.rmse and case.eager_rmse else None
     relation = f", {ratio:.3g} times eager's own" if ratio else ""

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hotloop.worker.compare import CHUNK, TILE, Bound, error_stats, tail_limit
+from hotloop.worker.compare import CHUNK, TILE, Bound, tail_limit
 from hotloop.worker.error_stats import tile_counts
 from hotloop.worker.row_errors import PART
 
@@ -85,12 +85,10 @@ def _tile_limits(bound: Bound) -> Tensor:
     return LOCAL_FACTOR * spread
 
 
-def _bad_tile_limits(compared: Compared) -> Tensor:
+def _bad_tile_limits(bound: Bound, beyond: Tensor) -> Tensor:
     """Return what elements of the tiles that failed may be off by; of the others, anything."""
-    bound = compared.bound
-    errors = error_stats(compared.got, compared.golden).tile_sum_sq.sqrt()
     own = bound.tile_limit / tile_counts(bound.count, bound.envelope_tile).sqrt()
-    return torch.where(errors > bound.tile_limit, own, torch.inf)
+    return torch.where(beyond, own, torch.inf)
 
 
 def _row_limits(golden: Tensor, bound: Bound, sum_sq: Tensor) -> Tensor:
@@ -101,7 +99,12 @@ def _row_limits(golden: Tensor, bound: Bound, sum_sq: Tensor) -> Tensor:
 
 
 def compare_closely(
-    output: Tensor, golden: Tensor, bound: Bound, *, rule: str | None = None
+    output: Tensor,
+    golden: Tensor,
+    bound: Bound,
+    *,
+    rule: str | None = None,
+    beyond: Tensor | None = None,
 ) -> tuple[Compared, Tensor]:
     """Return the comparison and its mask of wrong elements, by the limit that carries the error.
 
@@ -110,11 +113,12 @@ def compare_closely(
         golden: of the same shape.
         bound: of the output.
         rule: that the gate failed on.
+        beyond: bool, one a tile: those that failed, where it failed on tiles.
     """
     compared = Compared(output.reshape(-1), golden.reshape(-1), bound)
-    if rule == "tile":
+    if beyond is not None:
         compared.local = True
-        compared.by_tile = _bad_tile_limits(compared)
+        compared.by_tile = _bad_tile_limits(bound, beyond)
         return compared, compared.wrong()
     if rule == PART and bound.rows is not None:
         compared.local = True
