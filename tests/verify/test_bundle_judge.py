@@ -8,15 +8,13 @@ from small_kernels import ROWS, ROWS_PROBLEM, candidate
 
 from hotloop.core.problem import Problem, ProblemKind
 from hotloop.core.verdict import Status, Tier
-from hotloop.errors import ConfigError, Pending, ProblemError
+from hotloop.errors import ConfigError, Pending
 from hotloop.store.memory import MemoryStore
 from hotloop.testing.fakes import make_spec
 from hotloop.verify.bundle import Bundle, Item, read_bundle, read_verdicts, write_bundle
 from hotloop.verify.bundle_board import Board
-from hotloop.verify.bundle_judge import JudgeOptions, judge_bundle
+from hotloop.verify.bundle_judge import JudgeOptions, Seat, judge_bundle
 from hotloop.verify.bundle_plan import Plan
-from hotloop.verify.bundle_seat import Place, Seat
-from hotloop.verify.local import LocalVerifier
 from hotloop.verify.outside import OutsideVerifier, pending_items, take_in
 
 PROBLEM = Problem(name="rows", kind=ProblemKind.KERNELBENCH, source=ROWS_PROBLEM)
@@ -150,8 +148,7 @@ def test_a_problem_that_fails_after_its_load_is_the_fault_of_the_machine(tmp_pat
 
     wanted = bundle_of(candidate(ROWS), problem=moody, tier=Tier.FINAL)  # draws anew
     board = Board(tmp_path / "v")
-    place = Place(gpu=None, lanes=1)
-    Seat(Plan(wanted, endless, seats=1), board, CPU, place=place, tell=tell).run()
+    Seat(Plan(wanted, endless, seats=1), board, CPU, gpu=None, lanes=1, tell=tell).run()
     judged = board.judged(wanted)
     assert sum("trying once more" in line for line in told) == 1, told
     if is_mended:
@@ -336,60 +333,3 @@ def test_nothing_is_started_that_cannot_finish():
     assert plan.next_group() is None
     plan.stop()
     assert plan.claim(group, 1) == []
-
-
-OTHERS = [
-    Problem(name=name, kind=ProblemKind.KERNELBENCH, source=f"# {name}\n{ROWS_PROBLEM}")
-    for name in ("two", "three")
-]
-
-
-def bundle_of_all(*candidates):
-    """Return the same candidates for three problems."""
-    problems = [PROBLEM, *OTHERS]
-    items = tuple(i for p in problems for i in bundle_of(*candidates, problem=p).items)
-    return Bundle(problems={p.id: p for p in problems}, items=items)
-
-
-@pytest.mark.slow
-def test_several_judges_share_the_problems_out(tmp_path):
-    problems = [PROBLEM, *OTHERS]
-    wanted = Bundle(
-        problems={p.id: p for p in problems},
-        items=tuple(
-            i for p in problems for i in bundle_of(candidate(ROWS), WRONG, problem=p).items
-        ),
-    )
-    told = []
-    two = JudgeOptions(device="cpu", judges=2, log_folder=tmp_path)
-    judged = judge_bundle(wanted, tmp_path / "v", two, told.append)
-    assert judged.pending == 0
-    statuses = sorted(v.status.value for v in judged.verdicts.verdicts)
-    assert statuses == ["INCORRECT_NUMERICAL"] * 3 + ["PASSED"] * 3
-    judges = {line.split(":")[0] for line in told}
-    assert judges == {"cpu, judge 1", "cpu, judge 2"}
-    assert sorted(p.name for p in tmp_path.glob("*.log")) == ["judge-cpu-1.log", "judge-cpu-2.log"]
-    (use,) = judged.use.values()
-    assert use.verdicts == 6
-    assert use.worked_s <= use.wall_s
-
-
-@pytest.mark.slow
-def test_what_lacks_memory_beside_others_is_judged_again_without_them(tmp_path, monkeypatch):
-    lacking = {OTHERS[0].id}
-
-    def load(self, problem, **kwargs):
-        if problem.id in lacking:
-            lacking.remove(problem.id)
-            raise ProblemError("expected room for the inputs, got: CUDA out of memory")
-        return shown(self, problem, **kwargs)
-
-    shown = LocalVerifier.load
-    monkeypatch.setattr(LocalVerifier, "load", load)
-    wanted = bundle_of_all(candidate(ROWS))
-    told = []
-    two = JudgeOptions(device="cpu", judges=2)
-    judged = judge_bundle(wanted, tmp_path / "v", two, told.append)
-    assert [v.status for v in judged.verdicts.verdicts] == [Status.PASSED] * 3
-    assert judged.verdicts.errors == ()
-    assert sum("once more without the other judges" in line for line in told) == 1

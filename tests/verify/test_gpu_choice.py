@@ -15,8 +15,8 @@ from hotloop.errors import DeviceLost
 from hotloop.verify import LocalVerifier
 from hotloop.verify.bundle import Bundle, Item
 from hotloop.verify.bundle_board import Board
+from hotloop.verify.bundle_judge import JudgeOptions, Seat
 from hotloop.verify.bundle_plan import Plan
-from hotloop.verify.bundle_seat import JudgeOptions, Place, Seat
 from hotloop.verify.gpu_choice import GpuChoice, other_gpus
 
 KERNEL = """
@@ -151,8 +151,8 @@ class LosingSeat(Seat):
     folder: Path
 
     def _new_verifier(self) -> LocalVerifier:
-        assert self._place.gpu is not None
-        return LosingVerifier(self.folder / self._place.gpu, "H200", gpu=self._place.gpu)
+        assert self._gpu is not None
+        return LosingVerifier(self.folder / self._gpu, "H200", gpu=self._gpu)
 
 
 def test_a_seat_that_lost_its_gpu_leaves_its_work_to_the_others(tmp_path: Path) -> None:
@@ -164,8 +164,7 @@ def test_a_seat_that_lost_its_gpu_leaves_its_work_to_the_others(tmp_path: Path) 
     told: list[str] = []
     options = JudgeOptions(device="cuda", gpus=("GPU-0", "GPU-1"))
     seats = [
-        LosingSeat(plan, board, options, place=Place(gpu=gpu, lanes=1), tell=told.append)
-        for gpu in options.gpus
+        LosingSeat(plan, board, options, gpu=gpu, lanes=1, tell=told.append) for gpu in options.gpus
     ]
     for seat in seats:  # one after the other, so that the first meets the bad one
         seat.run()

@@ -294,28 +294,6 @@ def test_memory_is_not_watched_where_others_were_there_first(machine: Machine) -
     assert machine.asked == ["canary"]
 
 
-def test_judges_of_the_same_coordinator_are_neighbours_and_memory_is_not_watched(
-    machine: Machine,
-) -> None:
-    with subprocess.Popen([sys.executable, "-c", HANGS]) as neighbour:
-        machine.say_nvml(pids=(os.getpid(), neighbour.pid), used_bytes=3 * GIB)
-        watch = GpuWatch(UUID, machine.probes())
-        assert watch.begin(neighbours=True) is None
-        machine.say_nvml(pids=(os.getpid(), neighbour.pid, 4242), used_bytes=4 * GIB)
-        told = GpuWatch(UUID, machine.probes()).begin(neighbours=True)
-        neighbour.kill()
-    assert told == "GPU-1 is used by pid 4242 (1.0 GiB); 137.0 of 141.0 GiB are free"
-    machine.asked.clear()
-    machine.say_nvml(used_bytes=100 * GIB)
-    settle(watch, KILLED)
-    assert machine.asked == ["canary"]
-
-
-def test_numbers_of_another_namespace_make_nobody_a_stranger(machine: Machine) -> None:
-    machine.say_nvml(pids=(4242,), used_bytes=30 * GIB)
-    assert GpuWatch(UUID, machine.probes()).begin(neighbours=True) is None
-
-
 def test_what_lingers_for_a_moment_is_not(machine: Machine) -> None:
     machine.say_nvml(pids=(os.getpid(), 4242))
     probes = replace(machine.probes(), sleep=lambda _: machine.say_nvml())

@@ -19,7 +19,7 @@ from hotloop.errors import ConfigError, Pending
 from hotloop.verify import find_device
 from hotloop.verify.bundle import read_bundle
 from hotloop.verify.bundle_board import Judged
-from hotloop.verify.bundle_judge import MAX_JUDGES, JudgeOptions, judge_bundle
+from hotloop.verify.bundle_judge import JudgeOptions, judge_bundle
 from hotloop.verify.devices import gpu_names
 from hotloop.verify.isolation_choice import choose_tier
 
@@ -38,17 +38,6 @@ def judge(
     gpus: Annotated[
         str | None, typer.Option(help="How many GPUs (4), or which (0,1). [default: all]")
     ] = None,
-    judges: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            max=MAX_JUDGES,
-            help=(
-                "Judges of each GPU, which take turns at timing (for many small problems); "
-                "or of the CPU."
-            ),
-        ),
-    ] = 1,
     device: options.Device = "auto",
     min_isolation: options.MinIsolation = None,
     log: Annotated[
@@ -72,15 +61,12 @@ def judge(
     chosen = JudgeOptions(
         device=where,
         gpus=seats(where, gpus),
-        judges=judges,
         min_isolation=tier,
         budget_s=limit_s,
         log_folder=log,
     )
-    place = f"{len(chosen.gpus)} GPU(s)" if where == "cuda" else "cpu"
-    if judges > 1:
-        place += f", {judges} judges {'each' if where == 'cuda' else 'at once'}"
-    output.say(f"{len(wanted.items)} to judge of {len(wanted.problems)} problem(s) on {place}")
+    judges = f"{len(chosen.gpus)} GPU(s)" if where == "cuda" else "cpu"
+    output.say(f"{len(wanted.items)} to judge of {len(wanted.problems)} problem(s) on {judges}")
     judged = judge_bundle(
         wanted, target, chosen, lambda line: output.say(plain(line, limit=_LINE_CHARACTERS))
     )

@@ -25,7 +25,7 @@ from hotloop.errors import (
     ToolMissing,
     WorkerDied,
     WorkerTimeout,
-)  # fmt: skip
+)
 from hotloop.verify.gpu_choice import GpuChoice
 from hotloop.verify.isolation_choice import choose_tier
 from hotloop.verify.static_stage import static_verdict
@@ -35,7 +35,8 @@ HELLO_S = 180.0
 LOAD_S = 1200.0
 """Compiling and autotuning the baselines takes minutes for some problems."""
 SILENCE_S = 60.0
-"""A judge that is silent for so long is stopped. At `verify` `engine/evaluation.py` asks it."""
+"""A judge that is silent for so long is stopped, or its machine hangs. While it verifies,
+`engine/evaluation.py` asks it more often."""
 BUILD_S = 150.0
 VERIFY_S = 1200.0
 """Over what a judge waits for a candidate in all, `worker/patience.py`: a slow one is a verdict."""
@@ -96,7 +97,6 @@ class LocalVerifier:
         """Of the last problem loaded, or of an earlier run: it is not made again where it holds."""
         self.environment: dict[str, Any] = {}
         self.short_final = False  # whether its final tier is the short one
-        self.sharing: Mapping[str, Any] = {}  # `turns` and `judges` of the judge's hello
 
     def load(
         self,
@@ -126,8 +126,10 @@ class LocalVerifier:
             "audit": to_json(self.known_audit),
             "ahead": [to_json(c) for c in ahead if self._static(c, Tier.FAST, problem) is None],
         }
-        info = from_json(ProblemInfo, self._ask_long("load", params))
-        self._problem, self._is_loaded = problem, True
+        result = self._ask_long("load", params)
+        self._problem = problem
+        self._is_loaded = True
+        info = from_json(ProblemInfo, result)
         self.known_audit = info.audit
         if shared := self.environment.get("gpu_shared"):
             info = replace(info, environment={**info.environment, "gpu_shared": shared})
@@ -165,20 +167,16 @@ class LocalVerifier:
         if self._judge is None and self._problem is not None:
             self.load(self._problem)  # the last one was dropped
         params = {
-            "candidate": to_json(candidate), "tier": tier.value,
-            "profile_below_ms": profile_below_ms, "short": self.short_final and tier is Tier.FINAL,
-        }  # fmt: skip
+            "candidate": to_json(candidate),
+            "tier": tier.value,
+            "profile_below_ms": profile_below_ms,
+            "short": self.short_final and tier is Tier.FINAL,
+        }
         verdict = from_json(Verdict, self._ask("verify", params, VERIFY_S))
         if tier is Tier.FAST and verdict.performance is not None:
             best_ms = self._incumbent_ms or verdict.performance.latency_ms
             self._incumbent_ms = min(best_ms, verdict.performance.latency_ms)
         return verdict
-
-    def rest(self) -> None:
-        """Have the judge forget its problem, so that others get its memory and the GPU."""
-        if self._judge is not None and self._is_loaded:
-            self._is_loaded, self._problem = False, None
-            self._ask("rest", {}, BUILD_S)
 
     def is_alive(self, within_s: float) -> bool:
         """Whether the judge answers beside its work; one that starts or loads is left in peace."""
@@ -223,10 +221,11 @@ class LocalVerifier:
         self._judge = self._spawn()
         if self._is_aborted:  # meanwhile, by another thread that saw no judge to end
             self._judge.kill()
-        params: dict[str, Any] = {
-            "device": self.device, "tier": self._tier,
-            "call_timeout_s": self._call_timeout_s, **self.sharing,
-        }  # fmt: skip
+        params = {
+            "device": self.device,
+            "tier": self._tier,
+            "call_timeout_s": self._call_timeout_s,
+        }
         try:
             self._greeted(self._ask("hello", params, HELLO_S))
         except HotloopError:

@@ -8,6 +8,7 @@ a judge that was dropped for a neighbour's sake loads its problem again.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -25,8 +26,14 @@ from hotloop.errors import (
     SandboxUnavailable,
     ToolMissing,
 )
-from hotloop.verify.crowd import NO_ROOM, lacked_room, ran_out
 from hotloop.verify.turns import Turns
+
+_NO_ROOM = re.compile(
+    r"(?<!illegal )(?<!shared )memory|\b(does|do) not fit\b|CUBLAS_STATUS_(ALLOC|NOT_INIT)",
+    re.IGNORECASE,
+)
+"""How a judge says that memory ran out. Where it means another thing, a load is lost."""
+OOM = "oom_gpu"
 
 T = TypeVar("T")
 
@@ -120,7 +127,7 @@ class TurnVerifier:
             return refused
         self._compile(candidate)
         with self._turn(candidate.id, tier) as turn:
-            verdict = self._crowded_once(lambda: self._verify(candidate, tier), ran_out)
+            verdict = self._crowded_once(lambda: self._verify(candidate, tier), _ran_out)
             turn.has_verdict = True
         return verdict
 
@@ -161,7 +168,7 @@ class TurnVerifier:
         """Load the problem, alone on the GPU where it lacked memory."""
         guest, turns = self._guest, self._turns
         turns.make_room(guest)
-        info = self._crowded_once(lambda: self._timed_load(problem), lacked_room)
+        info = self._crowded_once(lambda: self._timed_load(problem), _lacked_room)
         guest.io_bytes = info.io_bytes
         turns.make_room(guest)
         return info
@@ -195,7 +202,7 @@ class TurnVerifier:
         except DeviceLost:
             raise
         except (InfraError, ProblemError) as exc:
-            if NO_ROOM.search(str(exc)) is None or not self._turns.clear(self._guest):
+            if _NO_ROOM.search(str(exc)) is None or not self._turns.clear(self._guest):
                 raise
             self._judge.abandon()  # whatever it still keeps
             self._guest.holds_judge = False
@@ -226,3 +233,15 @@ class _Turn:
     """What came of a turn."""
 
     has_verdict = False
+
+
+def _ran_out(verdict: Verdict) -> bool:
+    """Whether a candidate ran out of memory, or a check of it lacked some."""
+    if verdict.evidence is not None and verdict.evidence.kind == OOM:
+        return True
+    return any(_NO_ROOM.search(why) for why in verdict.checks_skipped.values())
+
+
+def _lacked_room(info: ProblemInfo) -> bool:
+    """Whether a load went without something because there was no memory for it."""
+    return any(_NO_ROOM.search(why) for why in (*info.missing_baselines.values(), *info.notes))

@@ -11,7 +11,7 @@ import torch
 from hotloop.errors import InfraError
 from hotloop.worker.cases import Case, CaseBook, Changed
 from hotloop.worker.compare import reseeded
-from hotloop.worker.kept_memory import Kept, kept_bytes
+from hotloop.worker.kept_memory import kept_bytes
 from hotloop.worker.known_case import Known, size_bytes
 from hotloop.worker.memory import ran_out
 from hotloop.worker.one_element import with_one_changed
@@ -97,4 +97,4 @@ def _has_room(made: Changed) -> bool:
     if not any(t.is_cuda for t in goldens):
         return size <= MAX_CHANGED_BYTES
     free_bytes, _ = torch.cuda.mem_get_info()
-    return size <= KEPT_FRAC * Kept.share * free_bytes
+    return size <= KEPT_FRAC * free_bytes

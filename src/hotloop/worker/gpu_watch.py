@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import select
 import sys
-from dataclasses import replace
 from typing import Protocol
 
 from hotloop.core.gpu_reading import GpuReading
@@ -19,7 +18,6 @@ from hotloop.core.units import GIB
 from hotloop.core.verdict import Verdict
 from hotloop.errors import DeviceLost, InfraError
 from hotloop.sandbox.nvml import NoReading
-from hotloop.sandbox.processes import descendants
 from hotloop.worker.forking import Exit
 from hotloop.worker.gpu_health import GpuHealth, GpuState, Step, Suspicion
 from hotloop.worker.gpu_probes import Probes
@@ -58,12 +56,8 @@ class GpuWatch:
         """Memory in use beside this process while no child lives; None: it is not watched. NVML
         counts for this process whatever it allocates, so that none of it looks like a leak."""
 
-    def begin(self, *, neighbours: bool = False) -> str | None:
+    def begin(self) -> str | None:
         """Test the GPU and see who else is on it; return that in words, None when nobody is.
-
-        Args:
-            neighbours: whether judges of the same coordinator share it: they are nobody else, and
-                memory is not watched.
 
         Raises:
             DeviceLost: the GPU does not work.
@@ -78,13 +72,13 @@ class GpuWatch:
             if isinstance(reading, NoReading):
                 _log(f"memory on the GPU is not watched: {reading.reason}")
                 return None
-            own_pid, own_bytes = None if before is None else os.getpid(), self._probes.own_bytes()
-            if neighbours:
-                shared = _strangers(reading)
-            else:
-                shared = describe_sharing(reading, own_pid=own_pid, own_bytes=own_bytes)
+            shared = describe_sharing(
+                reading,
+                own_pid=None if before is None else os.getpid(),
+                own_bytes=self._probes.own_bytes(),
+            )
             if before is not None and shared is None:
-                self._limit_bytes = None if neighbours else reading.used_beside(os.getpid())
+                self._limit_bytes = reading.used_beside(os.getpid())
                 break
             self._probes.sleep(LINGER_S)
         assert not isinstance(reading, NoReading), "that ended it above"
@@ -157,16 +151,6 @@ class GpuWatch:
         if health.state is GpuState.QUARANTINED:
             _log(health.message())
             raise DeviceLost(health.message())
-
-
-def _strangers(reading: GpuReading) -> str | None:
-    """Return who is on the GPU that the coordinator has not started; None where nobody can tell."""
-    own = os.getpid()
-    if own not in reading.pids:
-        return None  # the driver numbers processes otherwise, and all the memory may be ours
-    family = {process.pid for process in descendants(os.getppid())}
-    others = tuple(p for p in reading.processes if p.pid == own or p.pid not in family)
-    return describe_sharing(replace(reading, processes=others), own_pid=own)
 
 
 def _runs(pid: int) -> bool:

@@ -6,16 +6,12 @@ It speaks frames on stdin and stdout (see `core/wire.py`), so it works behind a 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from pathlib import Path
 from typing import Any
-
-import torch
 
 from hotloop import sandbox
 from hotloop.core.audit import Audit
@@ -31,20 +27,13 @@ from hotloop.worker.device import check_device, environment, gpu_address
 from hotloop.worker.gpu_probes import probes_of
 from hotloop.worker.gpu_watch import GpuWatch
 from hotloop.worker.judge_server import Server
-from hotloop.worker.kept_memory import Kept
-from hotloop.worker.memory import ran_out, release_memory
+from hotloop.worker.memory import release_memory
 from hotloop.worker.other_shapes import Reporter
 from hotloop.worker.profile import Profiler
 from hotloop.worker.reference import Draw, Reference
 from hotloop.worker.session import Session, Shortcuts
-from hotloop.worker.timing_turns import NoTurns, TimingTurns
 from hotloop.worker.verification import CALL_TIMEOUT_S, Verification
 from hotloop.worker.workroom import Workroom
-
-LARGE_FRAC = 1 / 128
-"""Of the GPU's memory: a problem with more inputs and parameters, or inputs and outputs, has a
-shared GPU to itself. A final tier may need 16 times as much (`Session.fresh_books`), and eight
-judges fit."""
 
 
 class Judge:
@@ -58,15 +47,11 @@ class Judge:
         self._builds: Builds | None = None
         self._profiler: Profiler | None = None
         self._call_timeout_s = 0.0
-        self._turns = NoTurns()
         self._ready = threading.Event()
         """Set once shapes are known: builds that arrive earlier wait for it."""
 
     def hello(self, params: dict[str, Any]) -> Any:
         """Start the workroom on the device asked for, in no weaker cage than was asked for.
-
-        `turns`: the folder by which judges that share the GPU take turns at timing; None where
-        there is one. May be left out. `judges`: how many they are, beside `turns`.
 
         Raises:
             SandboxUnavailable: this machine cannot give the tier. Its coordinator may be on another
@@ -85,13 +70,8 @@ class Judge:
         self._call_timeout_s = params["call_timeout_s"] or CALL_TIMEOUT_S[device]
         found = environment(device, params["tier"])
         if gpu is not None:
-            if params.get("turns"):
-                self._turns = TimingTurns(
-                    Path(params["turns"]), gpu.uuid, judges=params["judges"], settle=_settle
-                )
             self._room.watch = GpuWatch(gpu.uuid, probes_of(gpu.uuid))
-            # Without a turn: who has one may keep it for minutes, and this is a test of 10 ms.
-            found["gpu_shared"] = self._room.watch.begin(neighbours=self._turns.shares)
+            found["gpu_shared"] = self._room.watch.begin()
         uuid = None if gpu is None else gpu.uuid
         return {"protocol": PROTOCOL_VERSION, "environment": found, "gpu": uuid}
 
@@ -105,14 +85,12 @@ class Judge:
         """
         room = self._workroom()
         problem = from_json(Problem, params["problem"])
-        self.rest({})
+        if self._session is not None:
+            self._session.close()
+            self._session = None
         known = from_json(Audit, params["audit"]) if params.get("audit") else None
         ahead = [from_json(Candidate, c) for c in params.get("ahead") or ()]
         running: list[Future[Any]] = []
-
-        def make_room(reference: Reference) -> None:
-            if reference.io_bytes > large_bytes(room.device):
-                self._be_alone()
 
         def begin_builds(reference: Reference, draw: Draw) -> None:
             init_args = tuple(reference.loaded.init_args or ())
@@ -123,14 +101,10 @@ class Judge:
             running.extend(self._lanes.submit(builds.get, candidate) for candidate in ahead)
 
         shortcuts = Shortcuts(
-            known=known, on_reference=make_room, on_first_case=begin_builds,
-            await_quiet=lambda: _await_all(running),
-        )  # fmt: skip
+            known=known, on_first_case=begin_builds, await_quiet=lambda: _await_all(running)
+        )
         try:
-            session = self._open(problem, shortcuts)
-        except BaseException:
-            self._leave()
-            raise
+            session = Session(problem, room.device, isolation=room.tier, shortcuts=shortcuts)
         finally:
             _await_all(running)  # of a load that failed none goes on beside the next one
         self._profiler = None
@@ -139,44 +113,10 @@ class Judge:
         self._session = session
         return to_json(session.info)
 
-    def _open(self, problem: Problem, shortcuts: Shortcuts) -> Session:
-        """Load a problem beside the other judges, and without them where memory runs out."""
-        try:
-            return self._session_of(problem, shortcuts)
-        except Exception as exc:  # noqa: BLE001  the problem's code may have wrapped it
-            if not (self._turns.shares and ran_out(exc)):
-                raise
-        self._be_alone()  # out of the handler: the exception's frames hold memory
-        return self._session_of(problem, shortcuts)
-
-    def _session_of(self, problem: Problem, shortcuts: Shortcuts) -> Session:
-        room = self._workroom()
-        with self._turns.beside():
-            return Session(
-                problem, room.device,
-                isolation=room.tier, shortcuts=shortcuts, turns=self._turns,
-            )  # fmt: skip
-
-    def _be_alone(self) -> None:
-        """Have the GPU until the next problem, and keep what one judge alone would keep there."""
-        release_memory()
-        self._turns.stay_alone()
-        Kept.share = 1.0
-
-    def rest(self, params: dict[str, Any]) -> None:
-        """Forget the problem: its memory, and the GPU that it may have had to itself."""
-        if self._session is not None:
-            with self._turns.beside():
-                self._session.close()
-                self._session = None
-        self._leave()
-
     def audit(self, params: dict[str, Any]) -> Any:
         """Audit a problem by itself: nothing is timed, and what is loaded stays loaded."""
         room = self._workroom()
-        with self._turns.beside():
-            found = audit_problem(from_json(Problem, params["problem"]), room.device)
-        return to_json(found)
+        return to_json(audit_problem(from_json(Problem, params["problem"]), room.device))
 
     def build(self, params: dict[str, Any]) -> Any:
         """Compile a candidate ahead; its failure is kept for `verify`."""
@@ -207,17 +147,16 @@ class Judge:
             profiler=self._profiler,
             short=short,
         )
-        with self._turns.beside():
-            verdict = verification.run(tier)
-            if tier is Tier.FINAL and verdict.passed and not short:
-                room, build = self._workroom(), self._builds.get(candidate)
-                verdict = Reporter(self._session, room, candidate, build).report(verdict)
-            watch = self._workroom().watch
-            if watch is not None:
-                watch.settle(verdict)
-            release_memory()
+        verdict = verification.run(tier)
+        if tier is Tier.FINAL and verdict.passed and not short:
+            build = self._builds.get(candidate)
+            verdict = Reporter(self._session, self._workroom(), candidate, build).report(verdict)
+        watch = self._workroom().watch
+        if watch is not None:
+            watch.settle(verdict)
         if not (tier is Tier.FAST and verdict.passed):  # a passed one may come back for its final
             self._builds.discard(candidate.id)
+        release_memory()
         return to_json(verdict)
 
     def close(self) -> None:
@@ -225,27 +164,10 @@ class Judge:
         if self._room is not None:
             self._room.close()
 
-    def _leave(self) -> None:
-        """Let the others use the GPU, and keep no more of it than each of them may."""
-        self._turns.release()
-        Kept.share = 1.0 / self._turns.judges
-
     def _workroom(self) -> Workroom:
         if self._room is None:
             raise ConfigError("expected `hello` first")
         return self._room
-
-
-def large_bytes(device: str) -> float:
-    """Return from how many bytes on a problem has a shared GPU to itself."""
-    total = torch.cuda.get_device_properties(0).total_memory if device == "cuda" else float("inf")
-    return LARGE_FRAC * total
-
-
-def _settle() -> None:
-    """Wait for this process's work on the GPU; one whose context is lost has none."""
-    with contextlib.suppress(RuntimeError):
-        torch.cuda.synchronize()
 
 
 def _await_all(builds: Sequence[Future[Any]]) -> None:

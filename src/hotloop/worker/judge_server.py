@@ -50,7 +50,6 @@ class Server:
             "hello": self._judge.hello,
             "load": self._judge.load,
             "audit": self._judge.audit,
-            "rest": self._judge.rest,
             "verify": self._judge.verify,
         }
         try:

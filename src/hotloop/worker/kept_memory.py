@@ -15,16 +15,6 @@ HOST_BYTES = 1 << 30
 """The same without a GPU."""
 
 
-class Kept:
-    """What this process may keep of that, beside others that see the same memory as free.
-
-    What one judge keeps, another lacks when it evaluates a golden, and a candidate when it runs.
-    """
-
-    share = 1.0
-    """Of what a judge that has the GPU to itself would keep; in (0, 1]."""
-
-
 def kept_bytes(draw: Draw, goldens: Sequence[torch.Tensor]) -> int:
     """Return the memory that a case's inputs, parameters and goldens hold: whole storages."""
     storages = [
@@ -36,5 +26,5 @@ def kept_bytes(draw: Draw, goldens: Sequence[torch.Tensor]) -> int:
 def cache_budget_bytes(device: str) -> int:
     """Return how much memory kept cases may take on `device`."""
     if device == "cuda":
-        return int(torch.cuda.mem_get_info()[0] * CACHE_FRAC * Kept.share)
+        return int(torch.cuda.mem_get_info()[0] * CACHE_FRAC)
     return HOST_BYTES

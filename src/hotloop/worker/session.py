@@ -10,7 +10,6 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +19,6 @@ from hotloop.core.audit import Audit
 from hotloop.core.problem import Problem, ProblemInfo, ProblemKind, Role
 from hotloop.errors import HotloopError, ProblemError
 from hotloop.worker.audit import audit, audit_key, cases_of
-from hotloop.worker.autotuning import before_benchmarks
 from hotloop.worker.baselines import ATTENTION_BASELINES
 from hotloop.worker.cases import CaseBook
 from hotloop.worker.device import environment, peaks
@@ -29,7 +27,6 @@ from hotloop.worker.memory import release_memory
 from hotloop.worker.other_views import OtherViews
 from hotloop.worker.reference import Draw, Reference
 from hotloop.worker.timed import TimedInputs, make_clock_once, rest_clock, secret_seed
-from hotloop.worker.timing_turns import NoTurns
 from hotloop.worker.trace import trace_attention, trace_model
 from hotloop.worker.view import FirstCase, Shape, WorkloadView, log_step
 
@@ -46,8 +43,6 @@ class Shortcuts:
 
     known: Audit | None = None
     """An earlier audit: it is not made again where it holds."""
-    on_reference: Callable[[Reference], None] = lambda reference: None
-    """Called before any golden is evaluated: sizes are known."""
     on_first_case: FirstCase = lambda reference, draw: None
     """Called as soon as shapes of inputs and state are known, seconds before all goldens are."""
     await_quiet: Callable[[], None] = lambda: None
@@ -66,26 +61,20 @@ class Session:
         isolation: str,
         tracing: bool = True,
         shortcuts: Shortcuts = Shortcuts(),  # noqa: B008  frozen
-        turns: NoTurns = NoTurns(),  # noqa: B008  it has no state
     ) -> None:
         start = time.monotonic()
         rest_clock()
         self.problem = problem
         self.device = device
         self.isolation = isolation
-        self.turns = turns
         nominal = next(w for w in problem.workloads if w.role is Role.NOMINAL)
-        with self._tuning():
-            self.nominal = WorkloadView.build(
-                problem, Shape(workload=nominal), device,
-                on_reference=shortcuts.on_reference, on_first_case=shortcuts.on_first_case,
-            )  # fmt: skip
+        self.nominal = WorkloadView.build(
+            problem, Shape(workload=nominal), device, on_first_case=shortcuts.on_first_case
+        )
         log_step("reference, goldens and envelope", start)
-        with turns.away():
-            shortcuts.await_quiet()
+        shortcuts.await_quiet()
         self._others = OtherViews(problem, self.nominal, device, self.forget_cases)
-        with self._tuning():
-            self._others.deciding(held_out=False)
+        self._others.deciding(held_out=False)
         self.timed: TimedInputs | None = None
         self.baselines: dict[str, Callable[[], Any]] = {}
         self.baselines_ms: dict[str, float] = {}
@@ -167,18 +156,6 @@ class Session:
         gc.collect()  # compiled baselines refer to themselves
         release_memory()
 
-    @contextmanager
-    def _tuning(self) -> Iterator[None]:
-        """Be alone from the first thing that `torch.compile` times in the block, to its end.
-
-        The baseline is what the envelope compiled: it is tuned there, not where it is timed.
-        """
-        if not self.turns.shares:
-            yield
-            return
-        with self.turns.alone_later() as be_alone, before_benchmarks(be_alone):
-            yield
-
     def _eager_tf32(self) -> bool | None:
         book = self.nominal.book
         return self.reference.eager_uses_tf32(book.draw_of(book.cases[0]))
@@ -187,8 +164,7 @@ class Session:
         """Return the ceilings that hold for what eager does; empty without a GPU."""
         if self.device != "cuda":
             return {}
-        with self.turns.alone():
-            return peaks(dtype, tf32=bool(rounds) or self.reference.precision.matmul_tf32)
+        return peaks(dtype, tf32=bool(rounds) or self.reference.precision.matmul_tf32)
 
     def _prepare_timing(self) -> None:
         reference = self.reference
@@ -206,27 +182,21 @@ class Session:
                 "expected `flex` or `eager` to run, so that timed outputs can be checked, got: "
                 f"{self.missing_baselines}"
             )
-        with self.turns.alone():  # copies are timed
-            self.timed = TimedInputs.build(reference, draw, book.cases[0], oracle, self.audit)
+        self.timed = TimedInputs.build(reference, draw, book.cases[0], oracle, self.audit)
         rest_clock()
 
     def _add_baseline(self, name: str, draw: Draw) -> None:
         if name not in SEARCH_BASELINES:
             return
-        with self.turns.alone_later() as be_alone:
-            if name in ATTENTION_BASELINES:  # making their block masks is timed
-                be_alone()
-            try:
-                with self._tuning():
-                    call = self.reference.baseline(name, draw)
-                    call()
-                    torch.cuda.synchronize()
-            except (HotloopError, RuntimeError) as exc:
-                self.missing_baselines[name] = str(exc).split("\n")[0][:200]
-                return
-            self.baselines[name] = call
-            be_alone()
-            self.baselines_ms[name] = baseline_ms(call)
+        try:
+            call = self.reference.baseline(name, draw)
+            call()
+            torch.cuda.synchronize()
+        except (HotloopError, RuntimeError) as exc:
+            self.missing_baselines[name] = str(exc).split("\n")[0][:200]
+            return
+        self.baselines[name] = call
+        self.baselines_ms[name] = baseline_ms(call)
 
     def _describe(self, setup_s: float, *, tracing: bool) -> ProblemInfo:
         inputs, outputs, parameters = self.reference.specs()

@@ -40,6 +40,7 @@ from hotloop.worker.workroom import Workroom
 
 CALL_TIMEOUT_S = {"cuda": 30.0, "cpu": 300.0}
 """One call. Interpreted kernels on a CPU are some 10,000 times slower."""
+
 _MAY_BE_THE_DEVICE = (Status.RUNTIME_ERROR, Status.TIMEOUT)
 """A GPU that is gone looks like this from a candidate's process."""
 
@@ -97,9 +98,8 @@ class Verification:
 
     def _compile(self) -> None:
         start = time.monotonic()
-        with self._session.turns.away():
-            self._build = self._builds.get(self._candidate)
-        self._add("compile_wait", start)
+        self._build = self._builds.get(self._candidate)
+        self._stage_s["compile_wait"] = time.monotonic() - start
         self._stage_s["compile"] = self._build.seconds
         if self._build.failure is not None:
             raise self._build.failure
@@ -110,7 +110,7 @@ class Verification:
             return self._climb(tier)
         self._session.forget_large_cases()
         if self._short:
-            left_out = "interleaved_baselines:second_half", "other_shapes:reported"
+            left_out = ("interleaved_baselines:second_half", "other_shapes:reported")
             self._skipped.update(skip_all(SHORT) | dict.fromkeys(left_out, SHORT))
         else:
             self._sanitizer = Sanitizer(self._session, self._room, self._candidate)
@@ -155,8 +155,7 @@ class Verification:
                     if not usable:
                         evaluation.close()
                         evaluation = self._start(view)
-                    with session.turns.alone():
-                        return self._time(evaluation, tier)
+                    return self._time(evaluation, tier)
             return {}
         except Exception as exc:  # noqa: BLE001  the candidate may hold the memory
             if not ran_out(exc):

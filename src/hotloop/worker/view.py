@@ -73,7 +73,6 @@ class WorkloadView:
         device: str,
         *,
         free_others: Callable[[], None] = lambda: None,
-        on_reference: Callable[[Reference], None] = lambda reference: None,
         on_first_case: FirstCase = lambda reference, draw: None,
     ) -> WorkloadView:
         """Load the problem at one workload and compute its cases.
@@ -83,7 +82,6 @@ class WorkloadView:
             shape: its sizes.
             device: `cuda` or `cpu`.
             free_others: frees the cases of other workloads; called where memory runs out.
-            on_reference: told of the reference before any golden is evaluated.
             on_first_case: told of the first case before the others are made.
 
         Raises:
@@ -94,7 +92,6 @@ class WorkloadView:
         loaded = load_problem(knowing(problem, shape), device=device, settings=workload.settings)
         loaded.only_profiles = shape.profiles
         reference = build_reference(loaded)
-        on_reference(reference)
         if shape.profiles:
             reference.skip_compiled()
         else:
