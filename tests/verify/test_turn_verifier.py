@@ -249,28 +249,37 @@ def oom(tier):
     return replace(verdict, evidence=Evidence(kind="oom_gpu", message="out of memory"))
 
 
-class Greedy(Judge):
-    """Its candidate finds no memory, the first times."""
+def held_to_less(tier):
+    """A refusal for which the judge itself lacked memory."""
+    verdict = fake_verdict(Status.INCORRECT_NUMERICAL, KERNEL.id, tier=tier)
+    skipped = {"correctness:another draw of far": "eager does not fit beside the golden"}
+    return replace(verdict, checks_skipped=skipped)
 
-    def __init__(self, times):
+
+class Greedy(Judge):
+    """Its candidate, or its own eager, finds no memory, the first times."""
+
+    def __init__(self, times, verdict=oom):
         super().__init__()
         self.times = times
+        self.verdict = verdict
 
     def verify(self, candidate, tier):
         super().verify(candidate, tier)
         self.times -= 1
-        return oom(tier) if self.times >= 0 else fake_verdict(1.0, candidate.id, tier=tier)
+        return self.verdict(tier) if self.times >= 0 else fake_verdict(1.0, candidate.id, tier=tier)
 
 
+@pytest.mark.parametrize("verdict", [oom, held_to_less])
 @pytest.mark.parametrize(
     ("neighbours", "times", "passes"), [(1, 1, True), (0, 1, False), (1, 9, False)]
 )
 def test_a_candidate_that_lacks_memory_gets_a_second_verdict_only_where_neighbours_had_some(
-    turns, neighbours, times, passes
+    turns, neighbours, times, passes, verdict
 ):
     for _ in range(neighbours):
         seated(turns).load(PROBLEM)
-    judge = Greedy(times)
+    judge = Greedy(times, verdict)
     mine = seated(turns, judge)
     mine.load(PROBLEM)
     assert mine.verify(KERNEL, Tier.FAST).passed is passes
