@@ -149,6 +149,17 @@ def test_a_policy_that_allows_tf32_is_not_warned_of_it(precision):
     assert analyse(product(), inputs=FULL, precision=precision) == ()
 
 
+@pytest.mark.parametrize("dot", ["tl.dot(a, b, acc)", "tl.dot(a.to(tl.float16), b, acc)"])
+def test_where_eager_rounds_to_tf32_a_product_may(dot):
+    assert analyse(product(dot), inputs=FULL, eager_tf32=True) == ()
+    assert analyse(product(dot), inputs=FULL, eager_tf32=False) != ()
+
+
+def test_operands_that_may_be_halves_are_not_called_float32():
+    split = product() + "\nPARTS = lambda w: w.to(torch.float16)\n"
+    assert analyse(split, inputs=FULL) == ()
+
+
 @settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.sampled_from(CASES), min_size=1, max_size=3),

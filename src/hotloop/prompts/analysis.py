@@ -17,7 +17,12 @@ import math
 from collections.abc import Sequence
 
 from hotloop.core.problem import TensorSpec
-from hotloop.prompts.arithmetic_rules import large_tiles, low_accumulators, low_products
+from hotloop.prompts.arithmetic_rules import (
+    FULL_PRECISION,
+    large_tiles,
+    low_accumulators,
+    low_products,
+)
 from hotloop.prompts.autotune_rule import autotuned
 from hotloop.prompts.coalescing_rules import scattered
 from hotloop.prompts.findings import Finding
@@ -28,7 +33,11 @@ from hotloop.prompts.programs import parse
 
 
 def analyse(
-    source: str, *, inputs: Sequence[TensorSpec] = (), precision: str = "as_shipped"
+    source: str,
+    *,
+    inputs: Sequence[TensorSpec] = (),
+    precision: str = "as_shipped",
+    eager_tf32: bool | None = None,
 ) -> tuple[Finding, ...]:
     """Return the findings of one Python file, by line; none where it does not parse.
 
@@ -36,11 +45,14 @@ def analyse(
         source: the candidate's file.
         inputs: tensor arguments of `forward`, in order, where they are known.
         precision: the problem's precision policy.
+        eager_tf32: `ProblemInfo.eager_tf32`; where eager rounds to TF32, so may the candidate.
     """
     tree = parse(source)
     if tree is None:
         return ()
     dtypes = {spec.dtype for spec in inputs}
+    in_full = dtypes == {"float32"} and precision in FULL_PRECISION and not eager_tf32
+    has_halves = "float16" in source or ".half(" in source
     plain = all(_is_contiguous(spec) for spec in inputs)
     found: list[Finding] = autotuned(tree)
     try:
@@ -49,10 +61,11 @@ def analyse(
             found += unfilled(kernel)
             found += low_accumulators(kernel)
             found += serial_loops(kernel)
-            found += low_products(kernel, dtypes, precision)
+            if in_full:
+                found += low_products(kernel, may_be_halves=has_halves)
+                found += low_warpgroup_products(kernel, may_be_halves=has_halves)
             found += large_tiles(kernel, dtypes)
             found += unfenced_copies(kernel)
-            found += low_warpgroup_products(kernel, dtypes, precision)
             if plain:
                 found += scattered(kernel)
     except RecursionError:  # an expression thousands of terms deep

@@ -39,10 +39,11 @@ def low_accumulators(kernel: Kernel) -> Iterator[Finding]:
             yield Finding("accumulator", call.lineno, text)
 
 
-def low_products(kernel: Kernel, dtypes: Collection[str], precision: str) -> Iterator[Finding]:
-    """Yield products of float32 data in less than float32."""
-    if set(dtypes) != {"float32"} or precision not in FULL_PRECISION:
-        return
+def low_products(kernel: Kernel, *, may_be_halves: bool) -> Iterator[Finding]:
+    """Yield products of float32 data in less than float32.
+
+    `may_be_halves`: the file makes 16-bit values somewhere, and these may be the operands.
+    """
     for call in calls(kernel, "dot"):
         if not is_tl(call):
             continue
@@ -57,7 +58,7 @@ def low_products(kernel: Kernel, dtypes: Collection[str], precision: str) -> Ite
         is_full = stated is not None and chosen not in ("tf32", "bf16x3")
         if tf32 is not None and isinstance(tf32, ast.Constant) and tf32.value is False:
             is_full = True
-        if not is_full:
+        if not is_full and not may_be_halves:
             text = (
                 "tl.dot on float32 uses TF32 here (10 bits of mantissa): pass "
                 'input_precision="ieee", or "tf32x3" for speed.'

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from hotloop.core.python_source import dotted
-from hotloop.prompts.arithmetic_rules import FULL_PRECISION
 from hotloop.prompts.findings import Finding
 from hotloop.prompts.kernel_syntax import Kernel, calls
 
@@ -32,11 +31,12 @@ def unfenced_copies(kernel: Kernel) -> Iterator[Finding]:
             yield Finding("no_fence", call.lineno, text)
 
 
-def low_warpgroup_products(
-    kernel: Kernel, dtypes: Collection[str], precision: str
-) -> Iterator[Finding]:
-    """Yield products on the tensor cores of float32 data that have to be full float32."""
-    if set(dtypes) != {"float32"} or precision not in FULL_PRECISION:
+def low_warpgroup_products(kernel: Kernel, *, may_be_halves: bool) -> Iterator[Finding]:
+    """Yield products on the tensor cores of float32 data that have to be full float32.
+
+    `may_be_halves`: the file makes 16-bit values somewhere, and these may be the operands.
+    """
+    if may_be_halves:
         return
     for call in calls(kernel, "warpgroup_mma"):
         text = (

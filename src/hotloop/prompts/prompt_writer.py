@@ -235,7 +235,12 @@ class PromptWriter:
         precision = task.problem.policy.precision
         return Context(
             judged=judged,
-            findings=analyse(candidate.text(), inputs=task.info.inputs, precision=precision),
+            findings=analyse(
+                candidate.text(),
+                inputs=task.info.inputs,
+                precision=precision,
+                eager_tf32=task.info.eager_tf32,
+            ),
             memory=recall.memory(subject.id, task.info),
             sees=self._wording.sees,
             beats=recall.beats(subject.id),
