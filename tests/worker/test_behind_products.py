@@ -175,3 +175,25 @@ def test_an_input_that_is_used_elsewhere_too_is_judged_where_the_reference_bears
     assert any("'opposed' left out: the reference itself" in note for note in reference.notes)
     monkeypatch.setattr(trials, "OPPOSED_FACTOR", 1e12)
     assert "opposed" in built(body).profiles  # nothing else kept it out
+
+
+def in_float16(x):
+    """Return what is left of values in float16."""
+    return x.half().float()
+
+
+def test_a_scale_that_only_goes_down_loses_small_inputs():
+    reference = built("self.l(x)")
+    assert "lowered" in reference.final_profiles
+    assert passed(reference, "lowered", lambda x, w, b: x @ w.T + b) == len(SEEDS)
+    assert passed(reference, "lowered", lambda x, w, b: (x * 2**20) @ (w * 2**-20).T + b) == len(
+        SEEDS
+    )
+    unscaled = passed(
+        reference, "lowered", lambda x, w, b: in_float16(x).double() @ w.T.double() + b
+    )
+    assert unscaled == 0
+
+
+def test_without_such_products_it_is_not_run():
+    assert "lowered" not in built("torch.relu(x)").final_profiles

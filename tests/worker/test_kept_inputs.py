@@ -218,7 +218,7 @@ def test_the_final_tier_keeps_what_it_has_to_and_leaves_out_nothing(capsys):
         profiles = {case.profile for book in books for case in book}
     finally:
         session.close()
-    not_here = {"integers", "parameters", "biased", "opposed", "alike"}
+    not_here = {"integers", "parameters", "biased", "opposed", "lowered", "alike"}
     assert profiles == set(names(MODEL_PROFILES)) - not_here
     assert (
         "inputs y keep the file's own values in value profiles 'uniform'" in capsys.readouterr().err

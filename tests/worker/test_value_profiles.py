@@ -112,6 +112,10 @@ MISTAKES = {
         ("x @ self.w", "torch.rand(64, 32)", "self.w = torch.nn.Parameter(torch.rand(32, 48))"),
         lambda draw: (draw.inputs[0] @ (draw.state["w"] * 2**24).round() / 2**24,),
     ),
+    "lowered": (
+        ("x @ self.w", "torch.rand(64, 32)", "self.w = torch.nn.Parameter(torch.rand(32, 48))"),
+        lambda draw: (draw.inputs[0] @ draw.state["w"].clamp(-65504, 65504),),
+    ),
     "biased": (
         (
             "self.n(self.c(x))",

@@ -164,7 +164,14 @@ def test_the_final_tier_has_every_profile_and_new_seeds(nominal):
     assert len({case.seed for case in cases}) == len(cases)
     profiles = [case.profile for case in cases]
     assert profiles.count("shipped") == FINAL_SEEDS >= 5
-    not_here = {"integers", "parameters", "biased", "opposed", "alike"}  # it has no use for them
+    not_here = {
+        "integers",
+        "parameters",
+        "biased",
+        "opposed",
+        "lowered",
+        "alike",
+    }  # of no use to it
     assert set(profiles) == set(names(MODEL_PROFILES)) - not_here
     assert {case.profile for case in nominal.nominal.book} == set(profiles) & set(
         names(MODEL_PROFILES, Tier.FAST)

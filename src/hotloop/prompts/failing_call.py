@@ -22,6 +22,7 @@ PROFILES = {
     "large": "inputs of large magnitude",
     "far": "inputs of about 1e5, beyond what float16 holds",
     "opposed": "inputs of about 1e5 and weights as much smaller, so that products keep their size",
+    "lowered": "inputs of about 1e-5 and weights as much larger, so that products keep their size",
     "biased": "the biases of products and convolutions far above or below 0",
     "alike": "inputs of one shape that are nearly equal, in some rows up to their last bits",
     "integers": "inputs that are small whole numbers",

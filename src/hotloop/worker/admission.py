@@ -115,6 +115,8 @@ def for_final(reference: ModelReference) -> tuple[str, ...]:
     names_run = reference.census.names
     reference.reach.varies_rows = bool(names_run & VARIANCES) and not names_run & LIBRARY_PRODUCTS
     profiles = names(MODEL_PROFILES, Tier.FINAL)
+    if "opposed" not in reference.profiles:
+        profiles = tuple(p for p in profiles if p != "lowered")
     _, outputs, _ = reference.specs()
     if all(spec.dtype.startswith(("float", "bfloat")) for spec in outputs):
         return profiles

@@ -26,7 +26,7 @@ from hotloop.worker.arguments import encode_args
 from hotloop.worker.dense_tensors import require_drawable
 from hotloop.worker.mask_rows import make_rows
 from hotloop.worker.module_host import ContractError
-from hotloop.worker.opposed import SCALE
+from hotloop.worker.opposed import SCALES
 from hotloop.worker.random_sources import FORMS, FREE, MASK, NORMAL, UNIT, Provenance
 from hotloop.worker.value_profiles import Reach, fill
 
@@ -142,8 +142,8 @@ def overwrite(
             value.abs_()
         if law in FORMS:
             FORMS[law](value)
-        if profile == "opposed" and place in reach.opposed_inputs:
-            value.mul_(SCALE)
+        if profile in SCALES and place in reach.opposed_inputs:
+            value.mul_(SCALES[profile])
     if profile == "alike":
         near = ([i for i in group if not reach.keeps(i, profile)] for group in reach.alike)
         bring_near(values, [group for group in near if group], gen)

@@ -23,6 +23,7 @@ from hotloop.errors import ProblemError
 from hotloop.worker.draw import broken_reason
 from hotloop.worker.input_reach import KEEPS_INPUTS
 from hotloop.worker.memory import ran_out, release_memory
+from hotloop.worker.opposed import SCALES
 from hotloop.worker.random_sources import FORMS, FREE
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class KeptInputs:
     def _units(self, profile: str, places: Places) -> list[Places]:
         """Return what has to be varied together to show what a profile is there for."""
         reach = self.reference.reach
-        if profile == "opposed":
+        if profile in SCALES:
             return [reach.opposed_inputs]
         if profile == "alike":
             return [frozenset(group) for group in reach.alike]
@@ -147,7 +148,7 @@ class KeptInputs:
         reach = self.reference.reach
         if profile == "alike":
             return any(len(varied.intersection(group)) > 1 for group in reach.alike)
-        return profile != "opposed" or reach.opposed_inputs <= varied
+        return profile not in SCALES or reach.opposed_inputs <= varied
 
 
 def varied_places(reference: ModelReference) -> Places:

@@ -2,7 +2,8 @@
 
 Products keep their size and each of their bits, so that every rule of the gate holds behind a
 sigmoid too, where far values say little. A kernel that takes its operands through float16 as they
-are has infinity there for the inputs and nothing left of the weights.
+are has infinity there for the inputs and nothing left of the weights. `lowered`, at the final tier,
+is the other way round: a scale that only goes down loses the inputs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from hotloop.worker.census import LIBRARY_PRODUCTS
 
 SCALE = 2.0**17
 """A power of two: 62 % of N(0, 1) times that are over float16's largest number."""
+SCALES = {"opposed": SCALE, "lowered": 1 / SCALE}
+"""What a profile multiplies inputs by; weights by one over that."""
 ROOM = 8.0
 """A dtype that is scaled holds this many times `SCALE`; float16 does not."""
 

@@ -36,6 +36,6 @@ class ParameterReach:
     positive_weights: bool = False
     """Whether these have no signs in `far`."""
     opposed_weights: frozenset[str] = frozenset()
-    """Weights that `opposed` scales down."""
+    """Weights that `opposed` scales down and `lowered` up."""
     tables: frozenset[str] = frozenset()
     """Tables that get a profile's values, where all inputs are indices."""

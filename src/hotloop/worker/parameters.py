@@ -13,7 +13,7 @@ from hotloop.worker.census import Census
 from hotloop.worker.constants import RUNNING_STATISTICS, perturb
 from hotloop.worker.input_reach import KEEPS_INPUTS
 from hotloop.worker.lookups import fill_table
-from hotloop.worker.opposed import SCALE
+from hotloop.worker.opposed import SCALES
 from hotloop.worker.value_profiles import RANDOM_PARAMETERS, Reach, fill
 
 DOWN = frozenset(
@@ -63,9 +63,9 @@ def replace(
     elif profile == "far" and reach.positive_weights:
         for name in sorted(reach.unbiased_weights):
             state[name].abs_()
-    elif profile == "opposed":
+    elif profile in SCALES:
         for name in sorted(reach.opposed_weights):
-            state[name].mul_(1 / SCALE)
+            state[name].mul_(1 / SCALES[profile])
     elif profile == "integers":
         for value in state.values():
             if value.dtype.is_floating_point:

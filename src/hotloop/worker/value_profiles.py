@@ -113,6 +113,11 @@ MODEL_PROFILES = (
     _fast("integers", "{-1, 0, 1}", "an element left out or counted twice, bit for bit"),
     _final("uniform", "U(-1, 1)", "negative values, where `normal` leaves the domain"),
     _final("small", "N(0, 1) times 1e-3", "a wrong or missing epsilon, small values skipped"),
+    _final(
+        "lowered",
+        "N(0, 1) times 2**-17, weights that multiply it times 2**17",
+        "values that go through float16 with a scale that only goes down",
+    ),
     _final("sparse", "N(0, 1), 80 % zeros", "zeros taken for padding, division by an element"),
     _final("constant_rows", "one N(0, 1) value a row", "variance in one pass, broken ties"),
     _final("sorted", "ascending along rows", "a maximum that every block of a row raises"),
@@ -183,7 +188,7 @@ class Reach(InputReach):
     varies_rows: bool = False
     """Whether only a part of `constant_rows` is constant."""
     opposed_inputs: frozenset[int] = frozenset()
-    """Places of what `opposed` scales up."""
+    """Places of what `opposed` scales up and `lowered` down."""
     alike: tuple[tuple[int, ...], ...] = ()
     """Places of inputs that share a shape, by shape."""
 
@@ -279,6 +284,7 @@ _FILLS: Mapping[str, Callable[[Tensor, torch.Generator, Reach], None]] = {
     "far": _far,
     "biased": _normal,
     "opposed": _normal,
+    "lowered": _normal,
     "alike": _normal,
     "integers": _integers,
     "small": _small,
