@@ -27,6 +27,8 @@ BEGIN = "<!-- kernelbench results: written by benchmarks/readme.py -->"
 END = "<!-- end of kernelbench results -->"
 NO_RESULTS = "No results of KernelBench are published with this version yet."
 LANGUAGES = {"triton": "Triton", "gluon": "Gluon", "cuda": "CUDA C++"}
+FINAL = "FINAL_"
+"""Begins the status of a kernel that the final tier refused."""
 FINAL_KINDS = {"nonfinite": "NaN or infinity where the reference has numbers",
                "wrong_values": "wrong values"}  # fmt: skip
 UNLOADED = "ProblemError: "
@@ -144,6 +146,7 @@ def generator_text(results: Figures, name: str) -> str:
     languages = sorted({one for s in suites for one in str(s["options"]["language"]).split(", ")})
     calls = [suite["limits"]["max_calls"] for suite in suites]
     most = f"at most {max(calls)} model calls a problem" if all(calls) else "calls not limited"
+    most += _made(rows_of_column(results, name))
     if all(_only_verifies(suite) for suite in suites):
         most = "kernels of an earlier suite, verified again and not changed"
     return (
@@ -151,6 +154,12 @@ def generator_text(results: Figures, name: str) -> str:
         f"{', '.join(LANGUAGES.get(name, name) for name in languages)}."
         f"{_began_from(suites, rows_of_column(results, name))}"
     )
+
+
+def _made(rows: Sequence[Figures]) -> str:
+    """Return how many calls were made, which may be fewer than the limit of a suite."""
+    made = sorted({row["calls"] for row in rows if row["calls"]})
+    return f" ({made[0]} to {made[-1]} were made)" if len(made) > 1 else ""
 
 
 def _suite_parts(options: Figures) -> tuple[str, str, str]:
@@ -283,6 +292,8 @@ def reason(entry: Figures, column: Figures) -> str:
     why = str(entry["why"])
     if why.startswith(WAITING):
         clauses.append("another kernel waits for its verdict")
+    elif not clauses and str(entry["status"]).startswith(FINAL):  # examples name a few problems
+        clauses.append(f"refused by the final tier: {entry['status'].removeprefix(FINAL)}")
     elif not clauses:
         clauses.append(why.removeprefix(UNLOADED).split(";")[0] or entry["status"])
     return ", ".join([*(["undecidable"] if entry["undecidable"] else []), *clauses])

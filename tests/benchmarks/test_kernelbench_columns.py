@@ -27,7 +27,9 @@ def results():
 
 
 def test_a_column_is_told_by_its_own_suite(results):
-    assert "at most 4 model calls a problem" in generator_text(results, MODEL)
+    assert "at most 4 model calls a problem, Triton" in generator_text(results, MODEL)
+    results["rows"].append(made_row("1/2", 2.0, calls=3))
+    assert "at most 4 model calls a problem (2 to 3 were made)" in generator_text(results, MODEL)
     again = generator_text(results, STRICT)
     assert "kernels of an earlier suite, verified again and not changed" in again
     assert "CUDA C++, Triton" in again

@@ -70,7 +70,7 @@ def test_a_failed_problem_counts_as_1_and_is_listed():
     rows = [made_row("1/1", 4.0), failed_row("1/2", why="calls: 4 of 4")]
     text = section_of(*rows)
     assert "| level 1, model | 2 | 1 | 1 | 2.00 |" in text
-    assert "Not solved: 1/2 (calls: 4 of 4)." in text
+    assert "Not solved: 1/2 (refused by the final tier: INCORRECT_NUMERICAL)." in text
     page = tables(results_of(*rows), SOURCE)
     assert "| level 1: activation | 2 | 1 | 2.00 | 1 |" in page
     assert "| counts as 1.00 | 2 | `FINAL_INCORRECT_NUMERICAL` |" in page
@@ -88,6 +88,10 @@ def test_the_reason_is_what_the_final_tier_found_and_that_a_run_waits():
     )
     assert "1/3 (another kernel waits for its verdict)" in text
     assert "candidate 0123" not in text
+    closed = results_of(failed_row("1/4", why="closed"))
+    assert "1/4 (refused by the final tier: INCORRECT_NUMERICAL)" in kernelbench_section(
+        closed, SOURCE
+    )
     assert "| `INCORRECT_NUMERICAL` | final | nonfinite |  | 2 | 1 | 1 | 1/2 |" in tables(
         results, SOURCE
     )

@@ -99,6 +99,7 @@ class CaseResult:
     mismatches: int
     """Elements beyond the tail bound."""
     worst_index: tuple[int, ...]
+    """Of the largest error; where the rule is `tile` or `part`, among those that failed."""
     rigour: Rigour | None = None
     """Which rules it was held to; None in verdicts that were written before this was."""
 

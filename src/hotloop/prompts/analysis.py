@@ -8,7 +8,7 @@ Covered: accesses without a mask where a block does not divide its size, masked 
 float32 operands, tiles beyond shared memory, accesses that run along neighbours in no direction,
 kernels that tune themselves; in Gluon, copies by TMA without a fence.
 Not covered: block pointers and descriptors (they check bounds themselves), what happens outside of
-kernels.
+kernels, TF32 products in a file that makes 16-bit values, which may be the operands.
 """
 
 from __future__ import annotations

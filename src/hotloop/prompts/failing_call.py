@@ -16,8 +16,8 @@ PROFILES = {
     "normal": "normally distributed inputs",
     "positive_mean": "inputs that are all positive, so that sums grow",
     "negative": (
-        "inputs in parts along a leading dimension, each of one sign or all 0, mostly negative in "
-        "some (so that no maximum is 0 or more), where it is possible up to 2**28 apart in size"
+        "inputs in parts along a leading dimension, each of one sign or all 0 (so that in some no "
+        "maximum is over 0), and up to 2**28 apart in size where the reference bears it"
     ),
     "large": "inputs of large magnitude",
     "far": "inputs of about 1e5, beyond what float16 holds",

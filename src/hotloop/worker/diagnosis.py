@@ -7,6 +7,7 @@ no limits of the gate. What is told of held-out sizes is decided by who calls (`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -103,9 +104,8 @@ def _there(wrong: Wrong, beyond: Tensor) -> dict[str, Any]:
     of_size = bound.law.typical(bound.golden_tile).square() * counts
     usual = torch.maximum(torch.maximum(bound.envelope_tile, bound.floor_tile), of_size)[beyond]
     errors = error_stats(wrong.output, wrong.golden).tile_sum_sq[beyond]
-    if not bool((usual > 0).all().item()):
-        return {"exact_there": True}
-    return {"times_eager_there": float((errors / usual).sqrt().median().item())}
+    times = float((errors / usual).sqrt().median().item())
+    return {"times_eager_there": times} if math.isfinite(times) else {"exact_there": True}
 
 
 def _density(count: int, region: dict[str, Any]) -> float:

@@ -74,7 +74,8 @@ def _like(
     book.add_like(known, secret_seed())
     if book.notes:
         what = f"correctness:another draw of {known.profile}"
-        skipped[what] = "; ".join(dict.fromkeys([*skipped.get(what, "").split("; "), *book.notes]))
+        known_notes = skipped[what].split("; ") if what in skipped else []
+        skipped[what] = "; ".join(dict.fromkeys([*known_notes, *book.notes]))
     yield book
     book.forget()
 
